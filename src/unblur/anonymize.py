@@ -1,0 +1,187 @@
+"""From a table to a release: read, group, recode, write."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from unblur.config import Config, Mechanism, load_config
+from unblur.errors import ConfigError, TableError, UnblurWarning
+from unblur.output import Outputs, check_format, check_target, write_rows
+from unblur.recoding import Iteration, Progress, Recoding, global_recoding, local_recoding
+from unblur.release import Release
+from unblur.sources import Table, Workspace, open_table
+from unblur.tables import assign_cells
+
+if TYPE_CHECKING:
+    import ibis
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class AnonymizedRelease(Release):
+    """A release just made from a table: also its rows, and the decisions behind it (for the custodian's eyes)."""
+
+    recoding: Recoding = field(repr=False)
+    published: ibis.Table = field(repr=False)
+    """The published rows, as an Ibis expression that the engine evaluates when asked."""
+    table: Table = field(repr=False)
+    workspace: Workspace = field(repr=False)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the published rows as an Arrow table."""
+        return self.published.to_pyarrow()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the published rows as a pandas data frame."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return the published rows as a polars data frame."""
+        return self.published.to_polars()
+
+    def save(self, path: str | os.PathLike[str], *, trace: str | os.PathLike[str] | None = None) -> None:
+        """Write the rows to a CSV or Parquet file, the config beside it (`.toml`), and the trace if a path is given."""
+        import json
+
+        target = Path(path)
+        check_outputs(target, self.config, trace=trace)
+        separator = "\t" if target.suffix.lower() == ".tsv" else self.table.separator or ";"
+        with Outputs() as outputs:
+            write_rows(self.published, target, outputs, self.workspace, separator=separator)
+            outputs.write_text(target.with_suffix(".toml"), self.config.to_toml(target.parent))
+            if trace is not None:
+                outputs.write_text(Path(trace), json.dumps(self.trace(), indent=1, ensure_ascii=False) + "\n")
+
+    def trace(self) -> dict[str, Any]:
+        """Describe every greedy decision: `unblur/trace/1`."""
+        return {
+            "schema": "unblur/trace/1",
+            "recoding": self.config.made["recoding"],
+            "k": self.config.k,
+            "rows": self.rows,
+            "quasi_identifiers": [each.name for each in self.config.quasi_identifiers],
+            "iterations": [self._step(n, each) for n, each in enumerate(self.recoding.iterations, 1)],
+            "suppressed": self.outliers,
+        }
+
+    def _step(self, number: int, step: Iteration) -> dict[str, Any]:
+        lattice = self.config.lattice
+        c3 = {state: float(value) for state, value in step.c3.items()}
+        return {
+            "iteration": number,
+            "state": list(step.state),
+            "loss": lattice.loss(step.state),
+            "c1": lattice.c1(step.state),
+            "c2": float(lattice.c2(step.state)),
+            "c3": c3.get(step.state),
+            "rivals": [{"state": list(rival), "c3": c3[rival]} for rival in step.rivals],
+            "open_tie": step.open_tie,
+            "classes": [{"labels": list(self.labels(each)), "size": each.size} for each in step.classes],
+            "records_left": step.left,
+        }
+
+
+def anonymize(
+    table: Any,
+    config: Config | Mapping[str, Any] | str | os.PathLike[str],
+    *,
+    recoding: Literal["local", "global"] = "local",
+    suppression_limit: Fraction | float = 0,
+    missing: Literal["error", "suppress"] = "error",
+    order_by: str | None = None,
+    encoding: str | None = None,
+    threads: int | None = None,
+    progress: Progress = lambda done, of: None,
+) -> AnonymizedRelease:
+    """Make a k-anonymous release of a table.
+
+    `table` is a path, a URL with `#table`, a pandas or polars data frame, an Arrow table or an Ibis expression.
+    `recoding="global"` generalizes all records alike, and may suppress up to a share `suppression_limit` of them.
+    With `missing="suppress"`, rows with a missing or impossible value are suppressed instead of refused.
+    Files and data frames keep the order of their rows; those of a database come out unordered unless `order_by` is given.
+    """
+    config = load_config(config)
+    check_mechanism(config)
+    limit = _share(suppression_limit)
+    lattice = config.lattice
+    lattice.check_size()
+    workspace = Workspace(threads=threads)
+    source = open_table(
+        table, workspace, columns=[each.name for each in config.quasi_identifiers], encoding=encoding
+    )
+    if order_by is not None and order_by not in source.columns:
+        raise TableError(f"{source.name}: there is no column {order_by!r} to order by")
+    cells = assign_cells(source, config)
+    problems = cells.problems()
+    if problems and missing == "error":
+        raise TableError(f"{problems[0]}; --missing suppress would suppress such rows")
+    histogram = cells.histogram()
+    for note in (*source.notes, *cells.off_step(), *problems, *_size_notes(config.k, histogram.records)):
+        warnings.warn(note, UnblurWarning, stacklevel=2)
+    if recoding == "local":
+        decided = local_recoding(histogram, lattice, k=config.k, progress=progress)
+    else:
+        decided = global_recoding(histogram, lattice, k=config.k, suppression_limit=limit)
+    suppressed = decided.suppressed + cells.without_cell()
+    made = {
+        "by": f"unblur {version('unblur')}",
+        "recoding": recoding,
+        "rows": histogram.records + cells.without_cell(),
+        "suppressed": suppressed,
+        "missing": cells.without_cell(),
+    }
+    # A global recoding is one step that releases every group of k: what `iterative` assumes, and no more.
+    mechanism = Mechanism("paper" if recoding == "local" else "iterative")
+    return AnonymizedRelease(
+        config=replace(config, mechanism=mechanism, made=made),
+        classes=decided.classes,
+        outliers=suppressed,
+        recoding=decided,
+        published=cells.recode(decided.classes, decided.class_of_cell, order_by=order_by),
+        table=source,
+        workspace=workspace,
+    )
+
+
+def check_mechanism(config: Config) -> None:
+    """Refuse a mechanism that describes releases but makes none."""
+    name = config.mechanism.name if config.mechanism else "paper"
+    if name == "arx":
+        raise ConfigError("mechanism arx: making releases as ARX does is not supported yet; use mechanism paper")
+    if name != "paper":
+        raise ConfigError(f"mechanism {name} describes releases of others and makes none; use mechanism paper")
+
+
+def check_outputs(target: Path, config: Config, *, trace: str | os.PathLike[str] | None, source: Any = None) -> None:
+    """Refuse, before any work, output paths that cannot be written or that would destroy an input."""
+    check_format(target)
+    inputs = [config.path, *(config.folder / each.source["hierarchy"] for each in config.quasi_identifiers if "hierarchy" in each.source)]
+    if isinstance(source, str | os.PathLike):
+        inputs.append(Path(source))
+    targets = [target, target.with_suffix(".toml"), *([Path(trace)] if trace is not None else [])]
+    for path in targets:
+        check_target(path, inputs)
+    if len({path.resolve() for path in targets}) < len(targets):
+        raise ConfigError(f"{trace}: the trace would overwrite another output; choose another path")
+
+
+def _share(limit: Fraction | float) -> Fraction:
+    share = Fraction(str(limit))
+    if not 0 <= share <= 1:
+        raise ConfigError(f"suppression limit must be a share from 0 to 1, not {limit}")
+    return share
+
+
+def _size_notes(k: int, records: int) -> list[str]:
+    if records >= k:
+        return []
+    return [f"k is {k}, but there are only {records} records with all values: everything is suppressed"]

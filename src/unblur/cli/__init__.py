@@ -1,0 +1,115 @@
+"""The command line: one module per group of commands, imported only when it runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import warnings
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Literal, Never
+
+import typer
+
+from unblur.errors import UnblurError, UnblurWarning
+
+app = typer.Typer(
+    name="unblur",
+    help="Show what a k-anonymized release still gives away, before it is published.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> Never:
+    """Run the command line: an error of the user is one line and exit status 2; ours keeps its traceback."""
+    signal.signal(signal.SIGTERM, _terminated)
+    warnings.showwarning = _show_warning
+    try:
+        app()
+    except UnblurError as error:
+        print(f"unblur: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("unblur: interrupted; nothing was written", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of our output has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    sys.exit(0)
+
+
+def _terminated(signum: int, frame: FrameType | None) -> Never:
+    """Let `finally` clauses clean up before the process ends."""
+    sys.exit(128 + signum)
+
+
+def _show_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: object = None, line: object = None
+) -> None:
+    if issubclass(category, UnblurWarning):
+        print(f"unblur: warning: {message}", file=sys.stderr)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        print(f"unblur {version('unblur')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Show what a k-anonymized release still gives away, before it is published."""
+
+
+@app.command()
+def anonymize(
+    table: Annotated[
+        str, typer.Argument(help="CSV, TSV, Parquet or Excel file, - for standard input, or a URL with #table.")
+    ],
+    config: Annotated[Path, typer.Option("--config", "-c", help="The TOML file that describes the release.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where the release goes: .csv, .tsv or .parquet.")],
+    recoding: Annotated[
+        Literal["local", "global"],
+        typer.Option(help="Generalize each group as little as possible, or all records alike."),
+    ] = "local",
+    suppression_limit: Annotated[
+        float, typer.Option(help="With global recoding: the share of records that may be suppressed.")
+    ] = 0.0,
+    missing: Annotated[
+        Literal["error", "suppress"],
+        typer.Option(help="What to do with rows whose value is missing, outside the domain or in no hierarchy."),
+    ] = "error",
+    trace: Annotated[
+        Path | None, typer.Option(help="Write every greedy decision to this JSON file (not for publication).")
+    ] = None,
+    order_by: Annotated[
+        str | None, typer.Option(help="Order the rows by this column (files keep their own order).")
+    ] = None,
+    encoding: Annotated[str | None, typer.Option(help="The encoding of a CSV file; detected if not given.")] = None,
+    threads: Annotated[int | None, typer.Option(help="How many processor cores to use.", min=1)] = None,
+) -> None:
+    """Make a k-anonymous release of a table."""
+    from unblur.cli.anonymizing import run
+
+    run(
+        table,
+        config=config,
+        out=out,
+        recoding=recoding,
+        suppression_limit=suppression_limit,
+        missing=missing,
+        trace=trace,
+        order_by=order_by,
+        encoding=encoding,
+        threads=threads,
+    )

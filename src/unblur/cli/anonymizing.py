@@ -1,0 +1,61 @@
+"""`unblur anonymize`: the table in, the release out, a summary on the screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from unblur.anonymize import AnonymizedRelease, anonymize, check_outputs
+from unblur.config import Config
+
+
+def run(
+    table: str,
+    *,
+    config: Path,
+    out: Path,
+    recoding: Literal["local", "global"],
+    trace: Path | None,
+    **options: Any,
+) -> None:
+    """Make the release and say what it looks like."""
+    description = Config.read(config)
+    check_outputs(out, description, trace=trace, source=table)
+    screen = Console(stderr=True)
+    with Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        console=screen,
+        transient=True,
+        disable=not screen.is_terminal,
+    ) as progress:
+        task = progress.add_task("reading and grouping the rows", total=None)
+
+        def advance(done: int, of: int) -> None:
+            progress.update(task, description="choosing states", completed=done, total=of)
+
+        release = anonymize(table, description, recoding=recoding, progress=advance, **options)
+        progress.update(task, description="writing the release", total=None)
+        with release.workspace:
+            release.save(out, trace=trace)
+    print(summary(release))
+    print(f"release: {out}")
+    print(f"config:  {out.with_suffix('.toml')}")
+    if trace is not None:
+        print(f"trace:   {trace}")
+
+
+def summary(release: AnonymizedRelease) -> str:
+    """Say in a line what was made."""
+    sizes = [each.size for each in release.classes]
+    classes = f"{len(sizes):,} classes of {min(sizes):,} to {max(sizes):,}" if sizes else "no classes"
+    if release.config.made["recoding"] == "global" and release.recoding.iterations:
+        layers = zip(release.config.quasi_identifiers, release.recoding.iterations[0].state, strict=True)
+        classes += f" at {', '.join(f'{each.name} layer {layer}' for each, layer in layers)}"
+    share = release.outliers / release.rows
+    return f"{release.rows:,} rows, k = {release.config.k}: {classes}, {release.outliers:,} suppressed ({share:.1%})"

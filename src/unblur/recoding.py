@@ -1,0 +1,279 @@
+"""Local and global recoding of a histogram.
+
+Removing records never makes a group reach k that did not before, and loss, c1 and c2 do not depend on the data. So
+searching the whole lattice anew for every class (the paper's Algorithms 1 and 2) equals one pass over the states in key
+order: *every group of at least k remaining records becomes a class*. Only among states tied on the whole key does the
+third criterion decide, which depends on what remains, so it is asked again after every pick. The top state is never
+applied; what is left then is suppressed.
+
+The pass sees the rows only as a `Histogram`: how many fall in each occupied cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unblur.hierarchy import Ranks
+from unblur.lattice import Lattice, State
+from unblur.release import EquivalenceClass
+
+Progress = Callable[[int, int], None]
+"""Called with the number of states done and of all states."""
+
+
+class DistinctValues(Protocol):
+    """Counts, per attribute, the distinct raw values among the records of some cells: all that c3 needs of the rows."""
+
+    def __call__(self, cells: Ranks) -> Sequence[int]: ...
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How many records fall in each occupied cell of a lattice's finest state."""
+
+    nodes: Sequence[Ranks]
+    """Per attribute, the rank of each cell's node in the finest layer."""
+    counts: Ranks
+    distinct_values: DistinctValues
+    """Asked only when a tie on loss, c1 and c2 has to be decided."""
+
+    @property
+    def records(self) -> int:
+        return int(self.counts.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """One greedy decision: the state applied, what it left behind, and which states could have come instead."""
+
+    state: State
+    classes: tuple[EquivalenceClass, ...]
+    left: int
+    """Records that remain after this step."""
+    rivals: tuple[State, ...] = ()
+    """States equal in loss, c1 and c2 that would have made a class too."""
+    c3: dict[State, Fraction] = field(default_factory=dict)
+    """The third criterion of the state and of its rivals, if there were any."""
+
+    @property
+    def open_tie(self) -> bool:
+        """Whether all three criteria left the choice open (lattice order decided)."""
+        return any(self.c3[rival] == self.c3[self.state] for rival in self.rivals)
+
+
+@dataclass(frozen=True)
+class Recoding:
+    """What a recoding decided: its steps in order, and the class of every cell."""
+
+    iterations: tuple[Iteration, ...]
+    class_of_cell: Ranks
+    """Index into `classes`, or -1 where the cell's records are suppressed."""
+    suppressed: int
+
+    @property
+    def classes(self) -> tuple[EquivalenceClass, ...]:
+        return tuple(each for iteration in self.iterations for each in iteration.classes)
+
+
+def local_recoding(
+    histogram: Histogram, lattice: Lattice, *, k: int, progress: Progress = lambda done, of: None
+) -> Recoding:
+    """Carve classes out of the histogram, cheapest state first, until no group reaches k."""
+    remaining = _Remaining(histogram, lattice, k)
+    hopeless = _DownSet(lattice)
+    iterations: list[Iteration] = []
+    done = 0
+    for tied in lattice.groups():
+        pending = [state for state in tied if state != lattice.top]
+        while remaining.records >= k:
+            pending = [s for s in pending if s not in hopeless and _reaches(remaining.any_group, s, hopeless, lattice)]
+            if not pending:
+                break
+            state, c3 = _best(pending, remaining)
+            pending.remove(state)
+            classes = remaining.release(state)
+            iterations.append(Iteration(state, classes, remaining.records, tuple(pending), c3))
+        done += len(tied)
+        progress(done, lattice.size)
+        if remaining.records < k:
+            break
+    return Recoding(tuple(iterations), remaining.class_of_cell, remaining.records)
+
+
+def global_recoding(
+    histogram: Histogram, lattice: Lattice, *, k: int, suppression_limit: Fraction = Fraction(0)
+) -> Recoding:
+    """Apply the one state of least loss that leaves at most a share `suppression_limit` of the records outside classes.
+
+    If only the top state does, nothing but the number of records is published: all are suppressed.
+    """
+    data = _Remaining(histogram, lattice, k)
+    allowed = int(suppression_limit * histogram.records)
+    hopeless = _DownSet(lattice)
+
+    def fits(state: State) -> bool:
+        return data.records - data.covered(state) <= allowed
+
+    for tied in lattice.groups():
+        fitting = [s for s in tied if s not in hopeless and _reaches(fits, s, hopeless, lattice)]
+        if fitting and lattice.top not in fitting:
+            state, c3 = _best(fitting, data)
+            fitting.remove(state)
+            classes = data.release(state)
+            step = Iteration(state, classes, data.records, tuple(fitting), c3)
+            return Recoding((step,), data.class_of_cell, data.records)
+    return Recoding((), data.class_of_cell, data.records)
+
+
+def _best(states: Sequence[State], remaining: _Remaining) -> tuple[State, dict[State, Fraction]]:
+    """Choose among tied states by c3, then by lattice order; `states` stand in lattice order."""
+    if len(states) == 1:
+        return states[0], {}
+    c3 = remaining.c3(states)
+    return min(states, key=c3.__getitem__), c3
+
+
+class _DownSet:
+    """States known to fail, closed downwards: what fails for a state fails for every finer one, now and later."""
+
+    def __init__(self, lattice: Lattice) -> None:
+        self._finest = lattice.finest
+        self._members = np.zeros([len(layers) for layers in lattice.layers], dtype=bool)
+
+    def __contains__(self, state: State) -> bool:
+        return bool(self._members[tuple(layer - low for layer, low in zip(state, self._finest, strict=True))])
+
+    def add(self, state: State) -> None:
+        self._members[tuple(slice(layer - low + 1) for layer, low in zip(state, self._finest, strict=True))] = True
+
+
+def _reaches(test: Callable[[State], bool], state: State, hopeless: _DownSet, lattice: Lattice) -> bool:
+    """Test a state; if it fails, look for the coarsest failing state on a path to the top and mark all below it."""
+    if test(state):
+        return True
+    path = list(_path_up(state, lattice.top))
+    low, high = 0, len(path) - 1  # Invariant: path[low] fails; everything above path[high] is taken to pass.
+    while low < high:
+        middle = (low + high + 1) // 2
+        if path[middle] in hopeless or not test(path[middle]):
+            low = middle
+        else:
+            high = middle - 1
+    hopeless.add(path[low])
+    return False
+
+
+def _path_up(state: State, top: State) -> Iterator[State]:
+    """Raise the layers one at a time, the lowest first, up to the top."""
+    yield state
+    layers = list(state)
+    while tuple(layers) != top:
+        lowest = min((i for i, layer in enumerate(layers) if layer < top[i]), key=layers.__getitem__)
+        layers[lowest] += 1
+        yield tuple(layers)
+
+
+class _Remaining:
+    """The records not yet in a class, grouped by any state."""
+
+    def __init__(self, histogram: Histogram, lattice: Lattice, k: int) -> None:
+        self._histogram, self._finest, self._k = histogram, lattice.finest, k
+        self._cells = np.arange(len(histogram.counts))
+        self._counts = histogram.counts.astype(np.float64)  # exact, and what `bincount` adds up
+        self._nodes = [
+            [tree.climb(column, low, layer) for layer in layers]
+            for tree, column, low, layers in zip(
+                lattice.hierarchies, histogram.nodes, lattice.finest, lattice.layers, strict=True
+            )
+        ]
+        self._widths = [[int(nodes.max(initial=0)) + 1 for nodes in per_layer] for per_layer in self._nodes]
+        self._classes = 0
+        self.class_of_cell = np.full(len(histogram.counts), -1, dtype=np.int64)
+        self.records = histogram.records
+
+    def any_group(self, state: State) -> bool:
+        """Whether some group of the state holds k records."""
+        return bool(self._grouped(state)[0].size)
+
+    def covered(self, state: State) -> int:
+        """Count the records in groups of at least k."""
+        return int(self._counts[self._grouped(state)[0]].sum())
+
+    def release(self, state: State) -> tuple[EquivalenceClass, ...]:
+        """Turn every group of at least k into a class and take its records away."""
+        members, codes = self._grouped(state)
+        _, first, group = np.unique(codes, return_index=True, return_inverse=True)
+        sizes = np.bincount(group, weights=self._counts[members]).astype(np.int64)
+        segments = np.stack([self._column(i, layer)[members[first]] for i, layer in enumerate(state)], axis=1)
+        order = np.lexsort(segments.T[::-1])
+        number = np.empty(len(order), dtype=np.int64)
+        number[order] = np.arange(len(order)) + self._classes
+        self.class_of_cell[self._cells[members]] = number[group]
+        self._classes += len(order)
+        self.records -= int(sizes.sum())
+        self._drop(members)
+        return tuple(
+            EquivalenceClass(state, tuple(segment), size)
+            for segment, size in zip(segments[order].tolist(), sizes[order].tolist(), strict=True)
+        )
+
+    def c3(self, states: Sequence[State]) -> dict[State, Fraction]:
+        """Return the third criterion of each state: 1 less the mean share of distinct values that it keeps."""
+        raw = self._histogram.distinct_values(self._cells)
+
+        def kept(state: State) -> Fraction:
+            shares = (Fraction(len(np.unique(self._column(i, layer))), raw[i]) for i, layer in enumerate(state))
+            return sum(shares, Fraction(0)) / len(state)
+
+        return {state: 1 - kept(state) for state in states}
+
+    def _column(self, attribute: int, layer: int) -> Ranks:
+        return self._nodes[attribute][layer - self._finest[attribute]]
+
+    def _drop(self, members: Ranks) -> None:
+        keep = np.ones(len(self._cells), dtype=bool)
+        keep[members] = False
+        self._cells, self._counts = self._cells[keep], self._counts[keep]
+        self._nodes = [[nodes[keep] for nodes in per_layer] for per_layer in self._nodes]
+
+    def _grouped(self, state: State) -> tuple[Ranks, Ranks]:
+        """Find the cells in groups of at least k, and for each a code that tells its group from the others."""
+        codes, span = self._codes(state)
+        members = np.arange(len(codes))
+        room = 2 * len(codes) + 1024
+        if span > room:
+            # Count in hashed buckets first: a bucket below k holds no group of k, and most cells fall out.
+            bits = room.bit_length()
+            buckets = (codes.view(np.uint64) * _ODD >> np.uint64(64 - bits)).view(np.int64)
+            members = np.flatnonzero(self._tally(buckets, members)[buckets] >= self._k)
+            if members.size:
+                _, codes = np.unique(codes[members], return_inverse=True)
+            else:
+                codes = codes[members]
+        heavy = self._tally(codes, members)[codes] >= self._k
+        return members[heavy], codes[heavy]
+
+    def _tally(self, codes: Ranks, members: Ranks) -> NDArray[np.float64]:
+        return np.bincount(codes, weights=self._counts[members])
+
+    def _codes(self, state: State) -> tuple[Ranks, int]:
+        """Number the groups of a state from 0 to a span: equal codes, same segment."""
+        codes, span = np.zeros(len(self._cells), dtype=np.int64), 1
+        for i, layer in enumerate(state):
+            width = self._widths[i][layer - self._finest[i]]
+            if span * width > 2**62:
+                values, codes = np.unique(codes, return_inverse=True)
+                span = len(values)
+            if width > 1:
+                codes = codes * width + self._column(i, layer)
+                span *= width
+        return codes, span
+
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: multiplying by it scatters codes over the buckets

@@ -1,0 +1,314 @@
+"""Tables from anywhere: files, standard input, data frames, databases, clusters.
+
+Every table becomes an Ibis expression. A file is first made a Parquet file in a private folder, unless it is one, so that
+each row has a number and every later look at it reads only the columns it needs. Text stays text: a CSV file's columns
+are read as text, whatever they look like.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import shutil
+import sys
+import tempfile
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unblur.csvfile import Dialect, detect_dialect, detect_encoding, transcode
+from unblur.errors import MissingExtraError, TableError
+
+if TYPE_CHECKING:
+    import ibis
+    import pyarrow as pa
+
+ROW = "__unblur_row"
+"""The helper column that numbers the rows of a file or data frame, from 0."""
+
+
+class Workspace:
+    """A private folder for temporary files, and an embedded DuckDB that spills into it; both gone after use."""
+
+    def __init__(self, *, threads: int | None = None) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="unblur-"))
+        self._threads = threads or os.cpu_count() or 1
+        self.close = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+
+    def __enter__(self) -> Workspace:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if "duckdb" in self.__dict__:
+            self.duckdb.disconnect()
+        self.close()
+
+    @cached_property
+    def duckdb(self) -> Any:
+        """An Ibis connection to an embedded DuckDB that holds at most about a gigabyte in memory."""
+        import ibis
+
+        return ibis.duckdb.connect(
+            threads=self._threads,
+            memory_limit=f"{max(1024, 256 * self._threads)}MB",
+            temp_directory=str(self.folder / "spill"),
+        )
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows to be read, and how to speak of them."""
+
+    rows: ibis.Table
+    name: str
+    """For messages."""
+    numbered: bool
+    """Whether the column `ROW` numbers the rows; a database's rows have no order."""
+    separator: str | None = None
+    """The separator of a CSV file."""
+    notes: tuple[str, ...] = ()
+    """What was assumed in reading it."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the table's own columns."""
+        return [name for name in self.rows.columns if name != ROW]
+
+
+def open_table(
+    source: Any, workspace: Workspace, *, columns: Sequence[str] = (), encoding: str | None = None
+) -> Table:
+    """Open a path, `-`, a URL with `#table`, a data frame or an Ibis expression; `columns` are names to expect."""
+    if isinstance(source, str) and source == "-":
+        spooled = workspace.folder / "standard-input"
+        with spooled.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        return _open_file(spooled, "standard input", workspace, columns, encoding)
+    if isinstance(source, str) and re.match(r"[a-z][a-z0-9+]*://", source):
+        return _open_url(source)
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        if not path.is_file():
+            problem = "a folder, not a file" if path.is_dir() else "no such file"
+            raise TableError(f"{path}: {problem}; CSV, TSV, Parquet and Excel files are read")
+        try:
+            return _open_file(path, str(path), workspace, columns, encoding)
+        except OSError as error:
+            raise TableError(f"{path}: {error.strerror or error}") from error
+    if type(source).__module__.startswith("ibis."):
+        return Table(source, "the expression", numbered=False)
+    return _open_frame(source, workspace)
+
+
+def check_names(names: Sequence[str], where: str) -> None:
+    """Refuse two columns of one name; DuckDB does not tell upper from lower case."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if (other := seen.setdefault(name.lower(), name)) is not name:
+            how = "twice" if other == name else f"beside {other!r}, which differs only in case"
+            raise TableError(f"{where}: the column {name!r} is there {how}")
+
+
+def _open_file(
+    path: Path, name: str, workspace: Workspace, columns: Sequence[str], encoding: str | None
+) -> Table:
+    with path.open("rb") as file:
+        start = file.read(8)
+    if not start:
+        raise TableError(f"{name}: the file is empty; a header line and rows are needed")
+    if start.startswith(b"\x1f\x8b"):
+        unpacked = workspace.folder / "unpacked"
+        with gzip.open(path) as packed, unpacked.open("wb") as file:
+            shutil.copyfileobj(packed, file)
+        return _open_file(unpacked, name, workspace, columns, encoding)
+    if start.startswith(b"PAR1"):
+        return _numbered(path, name, workspace)
+    if start.startswith(b"PK\x03\x04"):
+        return _open_excel(path, name, workspace)
+    if start.startswith(b"\xd0\xcf\x11\xe0"):
+        raise TableError(f"{name}: an old Excel file; save it as .xlsx or CSV")
+    return _open_csv(path, name, workspace, columns, encoding)
+
+
+def _open_csv(
+    path: Path, name: str, workspace: Workspace, columns: Sequence[str], encoding: str | None
+) -> Table:
+    notes = []
+    if encoding is None:
+        encoding = detect_encoding(path)
+        if encoding == "cp1252":
+            notes.append(f"{name}: not UTF-8, read as Windows-1252; --encoding NAME says otherwise")
+    if encoding not in ("utf-8", "utf-8-sig"):
+        text = workspace.folder / "utf-8"
+        transcode(path, text, encoding=encoding)
+        path, encoding = text, "utf-8"
+    try:
+        dialect = detect_dialect(path, encoding=encoding, columns=columns)
+    except TableError as error:
+        raise TableError(str(error).replace(str(path), name)) from error
+    check_names(dialect.header, name)
+    if "" in dialect.header:
+        raise TableError(f"{name}: column {dialect.header.index('') + 1} has no name in the header")
+    parquet = workspace.folder / "table.parquet"
+    _csv_to_parquet(path, parquet, dialect, name, workspace)
+    return _numbered(parquet, name, workspace, separator=dialect.separator, notes=tuple(notes))
+
+
+def _csv_to_parquet(path: Path, parquet: Path, dialect: Dialect, name: str, workspace: Workspace) -> None:
+    import duckdb
+
+    columns = ", ".join(f"{sql_text(column)}: 'VARCHAR'" for column in dialect.header)
+    reader = (
+        f"read_csv({sql_path(path, workspace)}, columns = {{{columns}}}, header = true, auto_detect = false, "
+        f"delim = {sql_text(dialect.separator)}, quote = {sql_text(dialect.quote)}, escape = {sql_text(dialect.quote)})"
+    )
+    try:
+        workspace.duckdb.raw_sql(f"COPY (FROM {reader}) TO {sql_text(str(parquet))} (FORMAT parquet)")
+    except duckdb.Error as error:
+        raise TableError(f"{name}: {_csv_problem(str(error))}") from None
+
+
+def _csv_problem(message: str) -> str:
+    """Say what is wrong with a CSV file, without the line that DuckDB quotes."""
+    line = re.search(r"CSV Error on Line: (\d+)", message)
+    where = f"line {line[1]}" if line else "the file"
+    if counts := re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message):
+        return f"{where} has {counts[2]} fields, but the header has {counts[1]}"
+    if "unterminated quote" in message:
+        return f"{where} has a quote that is not closed"
+    if "No space left" in message or "File too large" in message:
+        return "no space left for temporary files (TMPDIR names another folder)"
+    return f"{where} cannot be read as CSV"
+
+
+def _open_excel(path: Path, name: str, workspace: Workspace) -> Table:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from openpyxl import load_workbook
+    from openpyxl.utils.exceptions import InvalidFileException
+
+    try:
+        book = load_workbook(path, read_only=True, data_only=True)
+    except (InvalidFileException, KeyError, OSError, ValueError) as error:
+        raise TableError(f"{name}: not an Excel workbook (.xlsx)") from error
+    parquet = workspace.folder / "table.parquet"
+    try:
+        sheet = book.worksheets[0]
+        rows = (row for row in sheet.iter_rows(values_only=True) if any(cell is not None for cell in row))
+        header = [_cell_text(cell) for cell in next(rows, ())]
+        while header and header[-1] is None:
+            header.pop()
+        if not header:
+            raise TableError(f"{name}: the first sheet is empty; a header row and rows are needed")
+        names = [text if text is not None else "" for text in header]
+        if "" in names:
+            raise TableError(f"{name}: column {names.index('') + 1} has no name in the header")
+        check_names(names, name)
+        schema = pa.schema([(column, pa.string()) for column in names])
+        with pq.ParquetWriter(parquet, schema) as writer:
+            for chunk in _chunks(rows, 10_000):
+                texts = [[_cell_text(row[i]) if i < len(row) else None for row in chunk] for i in range(len(names))]
+                writer.write_table(pa.table(texts, schema=schema))
+        others = len(book.worksheets) - 1
+    finally:
+        book.close()
+    notes = (f"{name}: only the first of {others + 1} sheets is read",) if others else ()
+    return _numbered(parquet, name, workspace, notes=notes)
+
+
+def _chunks(rows: Iterator[Any], size: int) -> Iterator[list[Any]]:
+    from itertools import islice
+
+    while chunk := list(islice(rows, size)):
+        yield chunk
+
+
+def _cell_text(cell: object) -> str | None:
+    """Write a cell of a sheet as Excel's CSV export would, dates in ISO form."""
+    if cell is None:
+        return None
+    if isinstance(cell, bool):
+        return str(cell).upper()
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    if isinstance(cell, datetime) and cell.time() == time():
+        return cell.date().isoformat()
+    if isinstance(cell, date | datetime):
+        return cell.isoformat(*(" ",) if isinstance(cell, datetime) else ())
+    return str(cell)
+
+
+def _numbered(
+    parquet: Path, name: str, workspace: Workspace, *, separator: str | None = None, notes: tuple[str, ...] = ()
+) -> Table:
+    import duckdb
+
+    connection = workspace.duckdb
+    try:
+        connection.raw_sql(
+            f"CREATE TEMP VIEW unblur_table AS SELECT *, file_row_number AS {ROW} "
+            f"FROM read_parquet({sql_path(parquet, workspace)})"
+        )
+        table = Table(connection.table("unblur_table"), name, numbered=True, separator=separator, notes=notes)
+    except duckdb.Error as error:
+        raise TableError(f"{name}: not a Parquet file that can be read") from error
+    check_names(table.columns, name)
+    return table
+
+
+def _open_frame(source: Any, workspace: Workspace) -> Table:
+    import pyarrow as pa
+
+    name = "the table"
+    try:
+        if type(source).__module__.startswith("pandas"):
+            check_names([str(column) for column in source.columns], name)
+            frame = pa.Table.from_pandas(source, preserve_index=False)
+        else:
+            frame = pa.table(source)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        raise TableError(f"{name}: a column mixes types; give each column one type") from None
+    except TypeError as error:
+        accepted = "a path, a URL, a pandas or polars data frame, an Arrow table or an Ibis expression"
+        raise TableError(f"a {type(source).__name__} is no table; accepted are {accepted}") from error
+    check_names(frame.column_names, name)
+    numbers = pa.array(range(frame.num_rows), type=pa.int64())
+    workspace.duckdb.con.register("unblur_table", frame.append_column(ROW, numbers))
+    return Table(workspace.duckdb.table("unblur_table"), name, numbered=True)
+
+
+def _open_url(url: str) -> Table:
+    address, _, table = url.partition("#")
+    scheme = address.partition("://")[0]
+    if not table:
+        raise TableError(f"{scheme}://…: name the table after a #, as in {scheme}://…#patients")
+    import ibis
+
+    try:
+        backend = ibis.connect(address, **({"read_only": True} if scheme == "duckdb" else {}))
+        schema, _, name = table.rpartition(".")
+        rows = backend.table(name, database=schema or None)
+    except ImportError as error:
+        raise MissingExtraError(f"reading {scheme}://", scheme) from error
+    except Exception as error:
+        raise TableError(f"{scheme}://…#{table}: cannot be opened ({type(error).__name__})") from error
+    return Table(rows, f"{scheme}://…#{table}", numbered=False)
+
+
+def sql_text(text: str) -> str:
+    """Quote a text for SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def sql_path(path: Path, workspace: Workspace) -> str:
+    """Quote a path for DuckDB, which would take *, ? and [ as patterns: such a file gets a plain name."""
+    if re.search(r"[*?\[]", str(path)):
+        plain = workspace.folder / f"input-{len(list(workspace.folder.iterdir()))}"
+        plain.symlink_to(path.resolve())
+        path = plain
+    return sql_text(str(path))

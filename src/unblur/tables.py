@@ -1,0 +1,278 @@
+"""Rows in and out, inside the engine that has them.
+
+Rows are never brought into Python: one GROUP BY brings the histogram over cells, one JOIN puts the labels on.
+A row whose value has no cell gets a negative code instead, so the same GROUP BY also finds every problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unblur.config import Config, QuasiIdentifier
+from unblur.errors import TableError
+from unblur.hierarchy import CategoryHierarchy, IntervalHierarchy, Ranks
+from unblur.labels import ROOT_LABEL, parse_number
+from unblur.recoding import Histogram
+from unblur.release import EquivalenceClass
+from unblur.sources import ROW, Table
+
+if TYPE_CHECKING:
+    import ibis
+    import ibis.expr.types as ir
+    import pyarrow as pa
+
+MISSING, OUTSIDE, NOT_A_NUMBER, UNKNOWN = -1, -2, -3, -4
+"""Codes of rows that have no cell: an empty value, one outside the domain, a text, a label of no hierarchy."""
+
+_KEY, _ABSENT, _VALUE, _CELL, _ORDER = (f"__unblur_{name}" for name in ("key", "absent", "value", "cell", "order"))
+
+MISSING_TEXTS = ("", "nan", "na", "n/a", "null")
+"""What stands for a missing number in a column of text, in any case."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A table whose rows are assigned to cells; `groups` is the histogram as the engine returned it."""
+
+    table: Table
+    config: Config
+    rows: ibis.Table
+    """The table's columns, then per quasi-identifier its cell's node (`_code`) and its raw value (`_raw`)."""
+    groups: pa.Table
+
+    @cached_property
+    def codes(self) -> list[Ranks]:
+        """Per quasi-identifier, the code of each group."""
+        return [self.groups[_code(i)].to_numpy().astype(np.int64) for i in range(len(self.config.quasi_identifiers))]
+
+    @cached_property
+    def valid(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which groups are cells: those without a problem."""
+        return np.logical_and.reduce([codes >= 0 for codes in self.codes])
+
+    @cached_property
+    def counts(self) -> Ranks:
+        return self.groups["rows"].to_numpy().astype(np.int64)
+
+    def histogram(self) -> Histogram:
+        """Count the records of each cell."""
+        cells = [codes[self.valid] for codes in self.codes]
+        return Histogram(cells, self.counts[self.valid], _DistinctValues(self, cells))
+
+    def without_cell(self) -> int:
+        """Count the rows that have no cell."""
+        return int(self.counts[~self.valid].sum())
+
+    def problems(self) -> list[str]:
+        """Describe, per column and kind, the rows that have no cell."""
+        return [
+            self._problem(i, attribute, code, hit)
+            for i, attribute in enumerate(self.config.quasi_identifiers)
+            for code in (NOT_A_NUMBER, OUTSIDE, UNKNOWN, MISSING)
+            if (hit := self.codes[i] == code).any()
+        ]
+
+    def off_step(self) -> list[str]:
+        """Describe, per column, the values between two multiples of the step."""
+        notes = []
+        for i, attribute in enumerate(self.config.quasi_identifiers):
+            if isinstance(attribute.hierarchy, IntervalHierarchy):
+                count = int(self.groups[_off(i)].to_numpy()[self.valid].sum())
+                if count:
+                    step = attribute.hierarchy.step
+                    notes.append(
+                        f"{self.table.name}: column {attribute.name!r}: {count:,} values are not on the step of {step}; "
+                        "each counts as the multiple below it"
+                    )
+        return notes
+
+    def recode(self, classes: Sequence[EquivalenceClass], class_of_cell: Ranks, *, order_by: str | None) -> ibis.Table:
+        """Put the labels of each row's class in place of its values, and `*` where there is none."""
+        class_of_group = np.full(len(self.valid), -1, dtype=np.int64)
+        class_of_group[self.valid] = class_of_cell
+        columns = {_code(i): codes for i, codes in enumerate(self.codes)}
+        for i, attribute in enumerate(self.config.quasi_identifiers):
+            labels = [attribute.hierarchy.label(each.state[i], each.segment[i]) for each in classes]
+            columns[_label(i)] = _dictionary(labels, class_of_group)
+        mapping = push(self.rows, columns, "unblur_labels")
+        joined = self.rows.inner_join(mapping, [_code(i) for i in range(len(self.config.quasi_identifiers))])
+        position = {attribute.name: i for i, attribute in enumerate(self.config.quasi_identifiers)}
+        order = ROW if self.table.numbered and order_by is None else order_by
+        published = {
+            name: joined[_label(position[name])] if name in position else joined[name] for name in self.table.columns
+        }
+        if order is None:
+            return joined.select(**published)
+        key = joined[order].name(_ORDER)
+        return joined.select(key, **published).order_by(_ORDER).drop(_ORDER)
+
+    def _problem(self, i: int, attribute: QuasiIdentifier, code: int, hit: Any) -> str:
+        count = int(self.counts[hit].sum())
+        tree = attribute.hierarchy
+        what = {
+            MISSING: "a value is missing",
+            NOT_A_NUMBER: "text where a number is needed",
+            UNKNOWN: "a value that the hierarchy does not list",
+            OUTSIDE: f"a value outside [{tree.low}, {tree.high})" if isinstance(tree, IntervalHierarchy) else "",
+        }[code]
+        place = ""
+        if self.table.numbered:
+            place = f" row {int(self.groups['first'].to_numpy()[hit].min()) + 1}:"
+        return f"{self.table.name}: column {attribute.name!r}:{place} {what} ({count:,} such rows)"
+
+
+class _DistinctValues:
+    """Fetches the raw values of the remaining records, once, when the first tie has to be decided.
+
+    By then every cell of k or more records is gone (the finest state comes first and never ties), so what is fetched is
+    bounded by k times the number of cells, however long the table is.
+    """
+
+    def __init__(self, cells: Cells, codes: Sequence[Ranks]) -> None:
+        self._cells, self._codes = cells, codes
+        self._cell: Ranks | None = None
+        self._values: list[Ranks] = []
+
+    def __call__(self, cells: Ranks) -> Sequence[int]:
+        if self._cell is None:
+            self._fetch(cells)
+        assert self._cell is not None
+        here = np.isin(self._cell, cells)
+        return [len(np.unique(values[here])) for values in self._values]
+
+    def _fetch(self, cells: Ranks) -> None:
+        attributes = range(len(self._codes))
+        columns: dict[str, Any] = {_code(i): self._codes[i][cells] for i in attributes}
+        remaining = push(self._cells.rows, columns | {_CELL: cells}, "unblur_remaining")
+        joined = self._cells.rows.inner_join(remaining, [_code(i) for i in attributes])
+        found = joined.select(_CELL, *(_raw(i) for i in attributes)).distinct().to_pyarrow()
+        self._cell = found[_CELL].to_numpy()
+        self._values = [found[_raw(i)].to_numpy() for i in attributes]
+
+
+def assign_cells(table: Table, config: Config) -> Cells:
+    """Assign every row to a cell, and count the rows of each."""
+    check_columns(table, config)
+    rows = table.rows
+    for i, attribute in enumerate(config.quasi_identifiers):
+        if isinstance(attribute.hierarchy, CategoryHierarchy):
+            rows = _with_category(rows, i, attribute, attribute.hierarchy)
+        elif isinstance(attribute.hierarchy, IntervalHierarchy):
+            rows = _with_interval(rows, i, attribute, attribute.hierarchy, table.name)
+    attributes = range(len(config.quasi_identifiers))
+    aggregates: dict[str, Any] = {"rows": rows.count()}
+    if table.numbered:
+        aggregates["first"] = rows[ROW].min()
+    aggregates |= {_off(i): rows[_off(i)].sum() for i in attributes if _off(i) in rows.columns}
+    groups = rows.group_by([_code(i) for i in attributes]).aggregate(**aggregates).to_pyarrow()
+    if not groups.num_rows:
+        raise TableError(f"{table.name}: there are no rows, only a header")
+    return Cells(table, config, rows, groups)
+
+
+def check_columns(table: Table, config: Config) -> None:
+    """Refuse a table that lacks a quasi-identifier."""
+    import difflib
+
+    columns = table.columns
+    for attribute in config.quasi_identifiers:
+        if attribute.name not in columns:
+            close = difflib.get_close_matches(attribute.name, columns, 1, 0.5)
+            hint = f"; did you mean {close[0]!r}?" if close else f"; it has: {', '.join(columns[:12])}"
+            raise TableError(f"{table.name}: there is no column {attribute.name!r}{hint}")
+
+
+def push(rows: ibis.Table, columns: dict[str, Any], name: str) -> ibis.Table:
+    """Bring a small table to the engine that has `rows`."""
+    import ibis
+    import pyarrow as pa
+
+    backend = rows.get_backend()
+    if backend.name == "duckdb":
+        backend.con.register(name, pa.table(columns))  # keeps dictionaries: joins and sorts then move small integers
+        return backend.table(name)
+    plain = {key: column.cast(pa.string()) if isinstance(column, pa.Array) else column for key, column in columns.items()}
+    return ibis.memtable(pa.table(plain))
+
+
+def _with_interval(
+    rows: ibis.Table, i: int, attribute: QuasiIdentifier, tree: IntervalHierarchy, where: str
+) -> ibis.Table:
+    import ibis
+
+    column = rows[attribute.name]
+    number, invalid = _as_number(column, f"{where}: column {attribute.name!r}")
+    position = (number - float(tree.low)) / float(tree.step)
+    first, last = tree.thresholds[0], tree.thresholds[-1]
+    inside = (number >= first) & (number < last)
+    # Guarded by `inside`: a number far outside would not fit an integer.
+    unit = (ibis.ifelse(inside, position, 0.0) + float(tree.tolerance / tree.step)).floor().cast("int64")
+    beyond = ibis.ifelse(number.isnan(), MISSING, OUTSIDE)
+    within = unit if attribute.finest_layer == 0 else _leaf(number, tree.thresholds[1:-1], 0)
+    code = ibis.ifelse(number.isnull(), invalid, ibis.ifelse(inside, within, beyond))
+    off = ibis.ifelse(inside & ((position - position.round()).abs() > 1e-6), 1, 0)
+    return rows.mutate(**{_code(i): code.cast("int64"), _raw(i): unit, _off(i): off})
+
+
+def _leaf(number: ir.FloatingValue, cuts: Sequence[float], first: int) -> Any:
+    """Find the leaf between cuts by halving."""
+    import ibis
+
+    if not cuts:
+        return ibis.literal(first, "int64")
+    middle = len(cuts) // 2
+    return ibis.ifelse(
+        number < cuts[middle],
+        _leaf(number, cuts[:middle], first),
+        _leaf(number, cuts[middle + 1 :], first + middle + 1),
+    )
+
+
+def _as_number(column: Any, where: str) -> tuple[Any, Any]:
+    """Return the column as floating-point numbers, NULL where it is none, and the code for such rows."""
+    import ibis
+
+    if column.type().is_numeric():
+        return column.cast("float64"), ibis.literal(MISSING)
+    if not column.type().is_string():
+        raise TableError(f"{where} holds {column.type()}; an interval needs numbers")
+    empty = column.isnull() | column.strip().lower().isin(MISSING_TEXTS)
+    return column.try_cast("float64"), ibis.ifelse(empty, MISSING, NOT_A_NUMBER)
+
+
+def _with_category(rows: ibis.Table, i: int, attribute: QuasiIdentifier, tree: CategoryHierarchy) -> ibis.Table:
+    import ibis
+
+    column = rows[attribute.name]
+    values: list[Any] = list(tree.domain)
+    key: Any = column.cast("string")
+    absent = key.isnull() | (key.strip() == "")
+    if column.type().is_floating() and all(parse_number(value) is not None for value in values):
+        values, key, absent = [float(value) for value in values], column.cast("float64"), column.isnull() | column.isnan()
+    nodes = tree.climb(np.arange(tree.values), 0, attribute.finest_layer)
+    lookup = push(rows, {_VALUE: values, _raw(i): np.arange(tree.values), _code(i): nodes}, f"unblur_values_{i}")
+    joined = rows.mutate(**{_KEY: key, _ABSENT: absent}).left_join(lookup, [(_KEY, _VALUE)])
+    code = joined[_code(i)].fill_null(ibis.ifelse(joined[_ABSENT], MISSING, UNKNOWN))
+    return joined.select(*rows.columns, **{_code(i): code, _raw(i): joined[_raw(i)].fill_null(MISSING)})
+
+
+def _dictionary(labels: list[str], choice: Ranks) -> pa.Array:
+    """Labels by index, `*` for -1, as a dictionary-encoded column."""
+    import pyarrow as pa
+
+    names = list(dict.fromkeys([*labels, ROOT_LABEL]))
+    index = {name: n for n, name in enumerate(names)}
+    table = np.array([index[label] for label in labels] + [index[ROOT_LABEL]], dtype=np.int32)
+    return pa.DictionaryArray.from_arrays(pa.array(table[choice]), pa.array(names))
+
+
+def _named(kind: str) -> Callable[[int], str]:
+    return lambda i: f"__unblur_{kind}_{i}"
+
+
+_code, _raw, _off, _label = map(_named, ("code", "raw", "off", "label"))
