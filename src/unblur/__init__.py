@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from unblur.anonymize import AnonymizedRelease, anonymize
+    from unblur.anonymizing import AnonymizedRelease, anonymize
     from unblur.config import Config, QuasiIdentifier
     from unblur.errors import UnblurError, UnblurWarning
     from unblur.hierarchy import Hierarchy
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AnonymizedRelease": "unblur.anonymize",
+    "AnonymizedRelease": "unblur.anonymizing",
     "Config": "unblur.config",
     "EquivalenceClass": "unblur.release",
     "Hierarchy": "unblur.hierarchy",
@@ -33,7 +33,7 @@ _HOMES = {
     "Release": "unblur.release",
     "UnblurError": "unblur.errors",
     "UnblurWarning": "unblur.errors",
-    "anonymize": "unblur.anonymize",
+    "anonymize": "unblur.anonymizing",
 }
 
 
@@ -42,5 +42,5 @@ def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'unblur' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value  # also over the module `unblur.anonymize`, which its import has put here
+    globals()[name] = value
     return value

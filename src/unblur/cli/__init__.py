@@ -99,7 +99,7 @@ def anonymize(
     threads: Annotated[int | None, typer.Option(help="How many processor cores to use.", min=1)] = None,
 ) -> None:
     """Make a k-anonymous release of a table."""
-    from unblur.cli.anonymizing import run
+    from unblur.cli.anonymize import run
 
     run(
         table,

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from unblur.anonymize import AnonymizedRelease, anonymize, check_outputs
+from unblur.anonymizing import AnonymizedRelease, anonymize, check_outputs
 from unblur.config import Config
 
 
