@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from unblur.config import Config, Mechanism, load_config
+from unblur.engines import engine_of
 from unblur.errors import ConfigError, TableError, UnblurWarning
 from unblur.output import Outputs, check_format, check_target, write_rows
 from unblur.recoding import Iteration, Progress, Recoding, global_recoding, local_recoding
@@ -38,7 +39,7 @@ class AnonymizedRelease(Release):
 
     def to_arrow(self) -> pa.Table:
         """Return the published rows as an Arrow table."""
-        return self.published.to_pyarrow()
+        return engine_of(self.published).fetch(self.published)
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the published rows as a pandas data frame."""
@@ -46,7 +47,9 @@ class AnonymizedRelease(Release):
 
     def to_polars(self) -> pl.DataFrame:
         """Return the published rows as a polars data frame."""
-        return self.published.to_polars()
+        import polars as pl
+
+        return pl.DataFrame(self.to_arrow())
 
     def save(self, path: str | os.PathLike[str], *, trace: str | os.PathLike[str] | None = None) -> None:
         """Write the rows to a CSV or Parquet file, the config beside it (`.toml`), and the trace if a path is given."""
@@ -56,7 +59,9 @@ class AnonymizedRelease(Release):
         check_outputs(target, self.config, trace=trace)
         separator = "\t" if target.suffix.lower() == ".tsv" else self.table.separator or ";"
         with Outputs() as outputs:
-            write_rows(self.published, target, outputs, self.workspace, separator=separator)
+            written = write_rows(self.published, target, outputs, self.workspace, separator=separator)
+            if written != self.rows:
+                raise TableError(f"{self.table.name}: the table changed while it was read; nothing was written")
             outputs.write_text(target.with_suffix(".toml"), self.config.to_toml(target.parent))
             if trace is not None:
                 outputs.write_text(Path(trace), json.dumps(self.trace(), indent=1, ensure_ascii=False) + "\n")

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unblur.engines import engine_of
 from unblur.errors import OutputError
 from unblur.sources import Workspace, sql_text
 
@@ -75,25 +76,21 @@ def check_format(target: Path) -> None:
         raise OutputError(f"{target}: rows are written as {', '.join(FORMATS)}; choose one of these endings")
 
 
-def write_rows(rows: ibis.Table, target: Path, outputs: Outputs, workspace: Workspace, *, separator: str) -> None:
-    """Stream rows from their engine to a CSV or Parquet file."""
+def write_rows(rows: ibis.Table, target: Path, outputs: Outputs, workspace: Workspace, *, separator: str) -> int:
+    """Stream rows from their engine to a CSV or Parquet file; return how many there were."""
     import duckdb
 
-    backend = rows.get_backend()
-    writer = workspace.duckdb
-    if backend.name == "duckdb":
-        writer, query = backend, backend.compile(rows)
-    else:
-        batches = backend.to_pyarrow_batches(rows)
-        writer.con.register("unblur_batches", batches)
-        query = "FROM unblur_batches"
+    engine = engine_of(rows)
     if FORMATS[target.suffix.lower()] == "parquet":
         options = "FORMAT parquet"
     else:
         options = f"FORMAT csv, HEADER true, DELIMITER {sql_text(separator)}, QUOTE '\"', ESCAPE '\"'"
     path = outputs.temporary(target)
     try:
-        writer.raw_sql(f"COPY ({query}) TO {sql_text(str(path))} ({options})")
+        source = engine.stage(engine.exact(rows), workspace)
+        written = workspace.duckdb.con.execute(f"COPY ({source}) TO {sql_text(str(path))} ({options})").fetchone()
     except (duckdb.IOException, OSError) as error:
         full = any(text in str(error) for text in ("No space left", "File too large", "Disk quota"))
         raise OutputError(f"{target}: {'no space left' if full else 'the file cannot be written'}") from error
+    assert written is not None
+    return int(written[0])

