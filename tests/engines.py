@@ -47,7 +47,18 @@ def postgres_server(programs: Path) -> Iterator[str]:
     port = str(free_port())
     server = None
     try:
-        initdb = [programs / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"]
+        initdb: list[str | Path] = [
+            programs / "initdb",
+            "-D",
+            data,
+            "-U",
+            "postgres",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--no-sync",
+        ]
         subprocess.run(initdb, check=True, capture_output=True, cwd=base, env=environment, **who)
         with (base / "log").open("wb") as log:
             server = subprocess.Popen(
@@ -79,7 +90,7 @@ def spark_session(folder: Path) -> Iterator[Any]:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    settings = {
+    settings: dict[str, bool | float | int | str | None] = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",

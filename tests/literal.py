@@ -52,7 +52,9 @@ class LiteralRecoder:
     def criteria(self, state: State, data: Sequence[Record]) -> tuple[Fraction, int, Fraction, Fraction]:
         """Loss (as the product that grows with it), c1, c2, c3."""
         m = len(state)
-        loss = prod((1 + q_loss(tree, layer, 1) for tree, layer in zip(self.trees, state, strict=True)), start=Fraction(1))
+        loss = prod(
+            (1 + q_loss(tree, layer, 1) for tree, layer in zip(self.trees, state, strict=True)), start=Fraction(1)
+        )
         c2 = sum(Fraction(layer, tree.height) for tree, layer in zip(self.trees, state, strict=True)) / Fraction(m)
         shares = Fraction(0)
         for i in range(m):

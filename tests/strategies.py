@@ -8,7 +8,7 @@ from decimal import Decimal
 import numpy as np
 from hypothesis import strategies as st
 
-from unblur.hierarchy import Hierarchy, from_cuts, from_rows, halves
+from unblur.hierarchy import Hierarchy, Ranks, from_cuts, from_rows, halves
 from unblur.lattice import Lattice
 from unblur.recoding import Histogram
 
@@ -87,10 +87,10 @@ def histogram_of(lattice: Lattice, records: Sequence[Record]) -> Histogram:
     nodes = np.stack(
         [tree.climb(raw[:, i], 0, lattice.finest[i]) for i, tree in enumerate(lattice.hierarchies)], axis=1
     )
-    cells, cell_of, counts = np.unique(nodes, axis=0, return_inverse=True, return_counts=True)
+    occupied, cell_of, counts = np.unique(nodes, axis=0, return_inverse=True, return_counts=True)
 
-    def distinct_values(remaining: np.ndarray) -> list[int]:  # type: ignore[type-arg]
-        here = np.isin(cell_of.ravel(), remaining)
+    def distinct_values(cells: Ranks) -> list[int]:
+        here = np.isin(cell_of.ravel(), cells)
         return [len(np.unique(raw[here, i])) for i in range(raw.shape[1])]
 
-    return Histogram([cells[:, i] for i in range(cells.shape[1])], counts, distinct_values)
+    return Histogram([occupied[:, i] for i in range(occupied.shape[1])], counts, distinct_values)

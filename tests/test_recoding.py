@@ -59,7 +59,7 @@ def test_the_paper_s_order_of_permuted_states_is_decided_by_what_remains() -> No
     tree = halves(Decimal(0), Decimal(8), layers=3)
     lattice = Lattice([tree, tree], (1, 1))
     # Two records per cell along a row and along a column: (1, 2) and (2, 1) tie, both can make a class of 4.
-    records = [(0, 0), (1, 1), (0, 2), (1, 3), (4, 6), (5, 7), (6, 6), (7, 7)]
+    records: list[Record] = [(0, 0), (1, 1), (0, 2), (1, 3), (4, 6), (5, 7), (6, 6), (7, 7)]
     recoding = agree(lattice, records, 4)
     first = recoding.iterations[0]
     assert {first.state, *first.rivals} == {(1, 2), (2, 1)}
@@ -90,9 +90,10 @@ def test_global_recoding_is_the_cheapest_state_within_the_limit(case: tuple[Latt
     recoding = global_recoding(histogram_of(lattice, records), lattice, k=k, suppression_limit=limit)
     if not fitting:
         assert recoding.iterations == () and recoding.suppressed == len(records)
-    elif judge.criteria(best := min(fitting, key=lambda s: judge.criteria(s, records)), records)[:3] < judge.criteria(
-        lattice.top, records
-    )[:3]:
+    elif (
+        judge.criteria(best := min(fitting, key=lambda s: judge.criteria(s, records)), records)[:3]
+        < judge.criteria(lattice.top, records)[:3]
+    ):
         assert recoding.iterations[0].state == best
         assert recoding.suppressed == suppressed(best)
 

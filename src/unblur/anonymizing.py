@@ -112,7 +112,8 @@ def anonymize(
     `table` is a path, a URL with `#table`, a pandas or polars data frame, an Arrow table or an Ibis expression.
     `recoding="global"` generalizes all records alike, and may suppress up to a share `suppression_limit` of them.
     With `missing="suppress"`, rows with a missing or impossible value are suppressed instead of refused.
-    Files and data frames keep the order of their rows; those of a database come out unordered unless `order_by` is given.
+    Files and data frames keep the order of their rows; those of a database come out unordered
+    unless `order_by` is given.
     """
     config = load_config(config)
     check_mechanism(config)
@@ -120,9 +121,7 @@ def anonymize(
     lattice = config.lattice
     lattice.check_size()
     workspace = Workspace(threads=threads)
-    source = open_table(
-        table, workspace, columns=[each.name for each in config.quasi_identifiers], encoding=encoding
-    )
+    source = open_table(table, workspace, columns=[each.name for each in config.quasi_identifiers], encoding=encoding)
     if order_by is not None and order_by not in source.columns:
         raise TableError(f"{source.name}: there is no column {order_by!r} to order by")
     cells = assign_cells(source, config)
@@ -169,7 +168,10 @@ def check_mechanism(config: Config) -> None:
 def check_outputs(target: Path, config: Config, *, trace: str | os.PathLike[str] | None, source: Any = None) -> None:
     """Refuse, before any work, output paths that cannot be written or that would destroy an input."""
     check_format(target)
-    inputs = [config.path, *(config.folder / each.source["hierarchy"] for each in config.quasi_identifiers if "hierarchy" in each.source)]
+    inputs = [
+        config.path,
+        *(config.folder / each.source["hierarchy"] for each in config.quasi_identifiers if "hierarchy" in each.source),
+    ]
     if isinstance(source, str | os.PathLike):
         inputs.append(Path(source))
     targets = [target, target.with_suffix(".toml"), *([Path(trace)] if trace is not None else [])]

@@ -89,7 +89,7 @@ class Config:
     def from_dict(cls, entries: Mapping[str, Any], *, folder: Path = Path()) -> Config:
         """Check the entries of a config; relative paths are taken from `folder`."""
         _know(entries, {"k", "mechanism", "records", "finest_layer", "quasi_identifiers", "made"}, "the config")
-        k = entries.get("k")
+        k: Any = entries.get("k")
         if not _is_int(k) or k < 2:
             raise ConfigError(f"k must be a whole number of 2 or more, {_found(k)}")
         records = entries.get("records", "any")
@@ -170,9 +170,7 @@ def _quasi_identifier(entry: Any, finest: int | None, folder: Path) -> QuasiIden
     if ("interval" in entry) == ("hierarchy" in entry):
         raise ConfigError(f"{what}: give either interval or hierarchy")
     try:
-        hierarchy = (
-            _interval(entry["interval"], what) if "interval" in entry else _hierarchy(entry, folder, what)
-        )
+        hierarchy = _interval(entry["interval"], what) if "interval" in entry else _hierarchy(entry, folder, what)
     except HierarchyError as error:
         raise ConfigError(f"{what}: {error}") from error
     own = _finest_layer(entry, what)
@@ -195,7 +193,7 @@ def _interval(entry: Any, what: str) -> Hierarchy:
             raise ConfigError(f"{what}: fanouts must be a list of whole numbers")
         return from_cuts([_number(cut, f"{what}: a cut") for cut in cuts], fanouts=fanouts, step=step)
     _know(entry, {"low", "high", "step", "layers"}, f"{what}: interval with layers")
-    layers = entry.get("layers")
+    layers: Any = entry.get("layers")
     if not _is_int(layers):
         raise ConfigError(f"{what}: interval needs layers (a whole number) with low and high, or cuts")
     low, high = (_number(entry.get(end), f"{what}: {end}") for end in ("low", "high"))
@@ -214,11 +212,8 @@ def _hierarchy(entry: Mapping[str, Any], folder: Path, what: str) -> Hierarchy:
 def _mechanism(entry: Any) -> Mechanism | None:
     if entry is None:
         return None
-    name, settings = (
-        (entry.get("name"), {key: value for key, value in entry.items() if key != "name"})
-        if isinstance(entry, Mapping)
-        else (entry, {})
-    )
+    settings = dict(entry) if isinstance(entry, Mapping) else {"name": entry}
+    name = settings.pop("name", None)
     if name not in MECHANISMS:
         raise ConfigError(f"mechanism must be one of {', '.join(MECHANISMS)}, {_found(name)}")
     _know(settings, MECHANISMS[name], f"mechanism {name}")

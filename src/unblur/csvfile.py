@@ -26,7 +26,7 @@ class Dialect:
 
 
 def detect_encoding(path: Path) -> str:
-    """Name the encoding: by its byte order mark, UTF-8 if the bytes are that, else Windows-1252 (which holds Latin-1)."""
+    """Name the encoding: by its byte order mark, else UTF-8 if the bytes are that, else Windows-1252 (holds Latin-1)."""
     with path.open("rb") as file:
         start = file.read(4)
         for mark, name in (

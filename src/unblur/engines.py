@@ -66,7 +66,7 @@ class DuckDBEngine(Engine):
         import pyarrow as pa
 
         name = _new_name()
-        # Registered as it is, a dictionary column becomes an ENUM: joins and sorts then move small integers, not labels.
+        # Registered as it is, a dictionary column becomes an ENUM: joins and sorts move small integers, not labels.
         self.backend.con.register(name, pa.table(dict(columns)))
         table: ibis.Table = self.backend.table(name)
         return table

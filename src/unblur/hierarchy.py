@@ -239,9 +239,7 @@ def halves(low: Decimal, high: Decimal, *, step: Decimal = Decimal(1), layers: i
     return from_cuts([low + width * i for i in range(leaves + 1)], fanouts=[2] * (layers - 1), step=step)
 
 
-def from_cuts(
-    cuts: Sequence[Decimal], *, fanouts: Sequence[int] = (), step: Decimal = Decimal(1)
-) -> IntervalHierarchy:
+def from_cuts(cuts: Sequence[Decimal], *, fanouts: Sequence[int] = (), step: Decimal = Decimal(1)) -> IntervalHierarchy:
     """Make leaves between neighbouring cuts, then group them: `fanouts[0]` leaves to a node, and so on upwards.
 
     The last node of a layer may be smaller. If more than one node is left, a root labelled `*` is added.
@@ -266,10 +264,7 @@ def from_cuts(
         layers.append([*edges[:-1:fanout], edges[-1]])
     decimals = _have_decimals(cuts, step)
     labels = [
-        tuple(
-            interval_label(cuts[a], cuts[b], decimals=decimals) for a, b in pairwise(edges)
-        )
-        for edges in layers
+        tuple(interval_label(cuts[a], cuts[b], decimals=decimals) for a, b in pairwise(edges)) for edges in layers
     ]
     if len(labels[-1]) > 1:
         parents.append((0,) * len(labels[-1]))
@@ -278,7 +273,7 @@ def from_cuts(
 
 
 def from_rows(rows: Sequence[Sequence[str]], *, where: Callable[[int], str] = "row {}".format) -> CategoryHierarchy:
-    """Make a hierarchy of texts from rows `[value, leaf, ..., root]`; `where` names a row, counted from 1, in an error."""
+    """Make a hierarchy of texts from rows `[value, leaf, ..., root]`; `where` names a row (from 1) in an error."""
     if not rows:
         raise HierarchyError("the hierarchy has no rows")
     depth = len(rows[0])
@@ -309,7 +304,7 @@ def _tree(
     for number, row in enumerate(rows, 1):
         for layer, label in zip(layers, row[1:], strict=True):
             layer.setdefault(label, len(layer))
-        for column, (child, parent) in enumerate(zip(row[1:], row[2:], strict=False)):
+        for column, (child, parent) in enumerate(pairwise(row[1:])):
             known, since = above[column].setdefault(child, (parent, number))
             if known != parent:
                 raise HierarchyError(

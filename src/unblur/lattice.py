@@ -81,7 +81,8 @@ class Lattice:
 
     def loss(self, state: State) -> float:
         """Return the information loss of a state, for display; `groups` compares exactly."""
-        return float(math.prod(self._factor(i, layer) for i, layer in enumerate(state))) ** (1 / len(state)) - 1
+        product_of_factors = float(math.prod(self._factor(i, layer) for i, layer in enumerate(state)))
+        return math.pow(product_of_factors, 1 / len(state)) - 1
 
     def c1(self, state: State) -> int:
         """Sum the layers."""

@@ -260,7 +260,7 @@ class _Remaining:
         return members[heavy], codes[heavy]
 
     def _tally(self, codes: Ranks, members: Ranks) -> NDArray[np.float64]:
-        return np.bincount(codes, weights=self._counts[members])
+        return np.bincount(codes, weights=self._counts[members]).astype(np.float64, copy=False)
 
     def _codes(self, state: State) -> tuple[Ranks, int]:
         """Number the groups of a state from 0 to a span: equal codes, same segment."""

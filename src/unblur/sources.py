@@ -1,8 +1,8 @@
 """Tables from anywhere: files, standard input, data frames, databases, clusters.
 
-Every table becomes an Ibis expression. A file is first made a Parquet file in a private folder, unless it is one, so that
-each row has a number and every later look at it reads only the columns it needs. Text stays text: a CSV file's columns
-are read as text, whatever they look like.
+Every table becomes an Ibis expression. A file is first made a Parquet file in a private folder, unless it is one, so
+that each row has a number and every later look at it reads only the columns it needs. Text stays text: a CSV file's
+columns are read as text, whatever they look like.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from unblur.errors import MissingExtraError, TableError
 
 if TYPE_CHECKING:
     import ibis
-    import pyarrow as pa
 
 ROW = "__unblur_row"
 """The helper column that numbers the rows of a file or data frame, from 0."""
@@ -98,9 +97,7 @@ class Table:
         return [name for name in self.rows.columns if name != ROW]
 
 
-def open_table(
-    source: Any, workspace: Workspace, *, columns: Sequence[str] = (), encoding: str | None = None
-) -> Table:
+def open_table(source: Any, workspace: Workspace, *, columns: Sequence[str] = (), encoding: str | None = None) -> Table:
     """Open a path, `-`, a URL with `#table`, a data frame or an Ibis expression; `columns` are names to expect."""
     if isinstance(source, str) and source == "-":
         spooled = workspace.folder / "standard-input"
@@ -132,9 +129,7 @@ def check_names(names: Sequence[str], where: str) -> None:
             raise TableError(f"{where}: the column {name!r} is there {how}")
 
 
-def _open_file(
-    path: Path, name: str, workspace: Workspace, columns: Sequence[str], encoding: str | None
-) -> Table:
+def _open_file(path: Path, name: str, workspace: Workspace, columns: Sequence[str], encoding: str | None) -> Table:
     with path.open("rb") as file:
         start = file.read(8)
     if not start:
@@ -153,9 +148,7 @@ def _open_file(
     return _open_csv(path, name, workspace, columns, encoding)
 
 
-def _open_csv(
-    path: Path, name: str, workspace: Workspace, columns: Sequence[str], encoding: str | None
-) -> Table:
+def _open_csv(path: Path, name: str, workspace: Workspace, columns: Sequence[str], encoding: str | None) -> Table:
     notes = []
     if encoding is None:
         encoding = detect_encoding(path)

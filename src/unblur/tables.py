@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unblur.config import Config, QuasiIdentifier
 from unblur.engines import Engine, engine_of
@@ -53,13 +54,13 @@ class Cells:
         return [self.groups[_code(i)].to_numpy().astype(np.int64) for i in range(len(self.config.quasi_identifiers))]
 
     @cached_property
-    def valid(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def valid(self) -> NDArray[np.bool_]:
         """Which groups are cells: those without a problem."""
-        return np.logical_and.reduce([codes >= 0 for codes in self.codes])
+        return np.asarray(np.min(self.codes, axis=0) >= 0)
 
     @cached_property
     def counts(self) -> Ranks:
-        return self.groups["rows"].to_numpy().astype(np.int64)
+        return np.asarray(self.groups["rows"].to_numpy(), dtype=np.int64)
 
     def histogram(self) -> Histogram:
         """Count the records of each cell."""
@@ -88,8 +89,8 @@ class Cells:
                 if count:
                     step = attribute.hierarchy.step
                     notes.append(
-                        f"{self.table.name}: column {attribute.name!r}: {count:,} values are not on the step of {step}; "
-                        "each counts as the multiple below it"
+                        f"{self.table.name}: column {attribute.name!r}: {count:,} values are not on the step of {step}"
+                        "; each counts as the multiple below it"
                     )
         return notes
 
@@ -245,7 +246,11 @@ def _with_category(
     key: Any = column.cast("string")
     absent = key.isnull() | (key.strip() == "")
     if column.type().is_floating() and all(parse_number(value) is not None for value in values):
-        values, key, absent = [float(value) for value in values], column.cast("float64"), column.isnull() | column.isnan()
+        values, key, absent = (
+            [float(value) for value in values],
+            column.cast("float64"),
+            column.isnull() | column.isnan(),
+        )
     nodes = tree.climb(np.arange(tree.values), 0, attribute.finest_layer)
     lookup = engine.push({_VALUE: values, _raw(i): np.arange(tree.values), _code(i): nodes})
     joined = rows.mutate(**{_KEY: key, _ABSENT: absent}).left_join(lookup, [(_KEY, _VALUE)])

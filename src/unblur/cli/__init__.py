@@ -48,7 +48,12 @@ def _terminated(signum: int, frame: FrameType | None) -> Never:
 
 
 def _show_warning(
-    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: object = None, line: object = None
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: object = None,
+    line: object = None,
 ) -> None:
     if issubclass(category, UnblurWarning):
         print(f"unblur: warning: {message}", file=sys.stderr)
@@ -71,8 +76,8 @@ def _options(
     """Show what a k-anonymized release still gives away, before it is published."""
 
 
-@app.command()
-def anonymize(
+@app.command("anonymize")
+def _anonymize(
     table: Annotated[
         str, typer.Argument(help="CSV, TSV, Parquet or Excel file, - for standard input, or a URL with #table.")
     ],
@@ -113,3 +118,13 @@ def anonymize(
         encoding=encoding,
         threads=threads,
     )
+
+
+@app.command("demo")
+def _demo(
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder for the results.")] = Path("unblur-demo"),
+) -> None:
+    """Anonymize a bundled synthetic clinic."""
+    from unblur.cli.demo import run
+
+    run(out)

@@ -17,8 +17,8 @@ def run(
     *,
     config: Path,
     out: Path,
-    recoding: Literal["local", "global"],
-    trace: Path | None,
+    recoding: Literal["local", "global"] = "local",
+    trace: Path | None = None,
     **options: Any,
 ) -> None:
     """Make the release and say what it looks like."""

@@ -1,0 +1,1 @@
+"""A small synthetic clinic, made by `tools/make-demo-data`: nobody in it ever lived."""
