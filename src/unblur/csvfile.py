@@ -26,7 +26,7 @@ class Dialect:
 
 
 def detect_encoding(path: Path) -> str:
-    """Name the encoding: by its byte order mark, else UTF-8 if the bytes are that, else Windows-1252 (holds Latin-1)."""
+    """Name the encoding: by its byte order mark, else UTF-8 if the bytes are that, else Windows-1252."""
     with path.open("rb") as file:
         start = file.read(4)
         for mark, name in (
@@ -83,12 +83,13 @@ def _parse(sample: str, separator: str, quote: str) -> list[list[str]]:
     return rows
 
 
-def _fit(rows: list[list[str]], wanted: set[str]) -> tuple[int, bool, int, int]:
-    """Rank a way of reading: finds the wanted columns, gives all rows one length, many columns, few stray quotes."""
-    header = rows[0]
-    even = all(len(row) == len(header) for row in rows[:-1])  # a quoted line break may cut the last row
+def _fit(rows: list[list[str]], wanted: set[str]) -> tuple[int, bool, float, int, int]:
+    """Rank a way of reading: it finds the wanted columns, splits most rows like the header, leaves few stray quotes."""
+    header, *body = rows
+    alike = sum(len(row) == len(header) for row in body) / len(body) if body else 1.0
     stray = sum(cell[:1] in "\"'" and len(cell) > 1 and cell[:1] == cell[-1:] for row in rows for cell in row)
-    return len(wanted.intersection(header)), even, len(header) if even else 0, -stray
+    splits = len(header) > 1 and alike > 0.5
+    return len(wanted.intersection(header)), splits, alike, len(header), -stray
 
 
 def transcode(source: Path, target: Path, *, encoding: str) -> None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 
 import tomli_w
 
 from unblur.arx.hierarchy_csv import write_hierarchy
+from unblur.config import Config, QuasiIdentifier
 from unblur.errors import ConfigError, HierarchyError, OutputError
-from unblur.hierarchy import Hierarchy, IntervalHierarchy, from_cuts, halves
+from unblur.hierarchy import Hierarchy, IntervalHierarchy, from_cuts
 from unblur.output import Outputs, check_target
+from unblur.profiling import Column
+from unblur.tables import assign_cells
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,12 @@ class Draft:
                 raise OutputError(f"{target}: {error.strerror or error}") from error
 
 
+def draft(column: Column, tree: Hierarchy, *, finest_layer: int, notes: Sequence[str]) -> Draft:
+    """Draft a hierarchy for a column; say also which rows it does not cover."""
+    cells = assign_cells(column.table, Config(2, (QuasiIdentifier(column.name, tree, finest_layer),)))
+    return Draft(column.name, tree, finest_layer, (*notes, *cells.problems(), *cells.off_step()))
+
+
 def check_draft_target(target: Path | None, source: str) -> None:
     """Refuse, before any work, a path that a draft cannot be written to, or that holds something dear."""
     if target is None:
@@ -84,18 +94,22 @@ def check_draft_target(target: Path | None, source: str) -> None:
 def interval_entry(tree: Hierarchy) -> str | None:
     """Write an interval hierarchy as the inline table of a config; None if cuts and fan-outs do not describe it.
 
+    >>> from unblur.hierarchy import halves
     >>> interval_entry(halves(Decimal(30), Decimal(190), step=Decimal("0.5"), layers=4))
     '{ low = 30, high = 190, step = 0.5, layers = 4 }'
     """
     if not isinstance(tree, IntervalHierarchy):
         return None
     step = toml_number(tree.step)
-    if _same(tree, lambda: halves(tree.low, tree.high, step=tree.step, layers=tree.height)):
-        return f"{{ low = {toml_number(tree.low)}, high = {toml_number(tree.high)}, step = {step}, layers = {tree.height} }}"
-    for fanouts in (_fanouts(tree), _fanouts(tree)[:-1]):  # the last is no fan-out if the root is `*`
-        if _same(tree, lambda fanouts=fanouts: from_cuts(tree.bounds, fanouts=fanouts, step=tree.step)):
+    widths = {high - low for low, high in pairwise(tree.bounds)}
+    fanouts = _fanouts(tree)
+    if len(widths) == 1 and tree.nodes(1) == 2 ** len(fanouts) and _fits(tree, fanouts):
+        low, high = map(toml_number, (tree.low, tree.high))
+        return f"{{ low = {low}, high = {high}, step = {step}, layers = {tree.height} }}"
+    for some in (fanouts, fanouts[:-1]):  # the last is no fan-out if the root is `*`
+        if _fits(tree, some):
             cuts = ", ".join(map(toml_number, tree.bounds))
-            return f"{{ cuts = [{cuts}], fanouts = {list(fanouts)}, step = {step} }}"
+            return f"{{ cuts = [{cuts}], fanouts = {some}, step = {step} }}"
     return None
 
 
@@ -109,14 +123,14 @@ def toml_number(value: Decimal) -> str:
     return format(value.quantize(Decimal(1)) if whole else value.normalize(), "f")
 
 
-def _same(tree: IntervalHierarchy, build: Callable[[], IntervalHierarchy]) -> bool:
+def _fits(tree: IntervalHierarchy, fanouts: Sequence[int]) -> bool:
     try:
-        return build() == tree
+        return from_cuts(tree.bounds, fanouts=fanouts, step=tree.step) == tree
     except HierarchyError:
         return False
 
 
-def _fanouts(tree: Hierarchy) -> Sequence[int]:
+def _fanouts(tree: Hierarchy) -> list[int]:
     """The largest number of children in each layer."""
     return [max(Counter(parents).values()) for parents in tree.parents]
 

@@ -22,6 +22,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
+from zipfile import BadZipFile
 
 from unblur.csvfile import Dialect, detect_dialect, detect_encoding, transcode
 from unblur.errors import MissingExtraError, TableError
@@ -124,9 +125,10 @@ def check_names(names: Sequence[str], where: str) -> None:
     """Refuse two columns of one name; DuckDB does not tell upper from lower case."""
     seen: dict[str, str] = {}
     for name in names:
-        if (other := seen.setdefault(name.lower(), name)) is not name:
+        if (other := seen.get(name.lower())) is not None:
             how = "twice" if other == name else f"beside {other!r}, which differs only in case"
             raise TableError(f"{where}: the column {name!r} is there {how}")
+        seen[name.lower()] = name
 
 
 def _open_file(path: Path, name: str, workspace: Workspace, columns: Sequence[str], encoding: str | None) -> Table:
@@ -205,7 +207,7 @@ def _open_excel(path: Path, name: str, workspace: Workspace) -> Table:
 
     try:
         book = load_workbook(path, read_only=True, data_only=True)
-    except (InvalidFileException, KeyError, OSError, ValueError) as error:
+    except (InvalidFileException, BadZipFile, KeyError, OSError, ValueError) as error:
         raise TableError(f"{name}: not an Excel workbook (.xlsx)") from error
     parquet = workspace.folder / "table.parquet"
     try:
