@@ -37,6 +37,16 @@ class AnonymizedRelease(Release):
     table: Table = field(repr=False)
     workspace: Workspace = field(repr=False)
 
+    def close(self) -> None:
+        """Remove the temporary files and let go of the database; this also happens when the object is forgotten."""
+        self.workspace.close()
+
+    def __enter__(self) -> AnonymizedRelease:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
     def to_arrow(self) -> pa.Table:
         """Return the published rows as an Arrow table."""
         return engine_of(self.published).fetch(self.published)

@@ -44,7 +44,7 @@ def build_equal(column: Column, plan: IntervalPlan) -> Draft:
     low, width = equal_leaves(numbers, plan)
     cuts = [low + width * i for i in range(plan.leaves + 1)]
     notes = []
-    if unused := sum(cut >= numbers.end for cut in cuts[:-1]):
+    if plan.high is None and (unused := sum(cut >= numbers.end for cut in cuts[:-1])):
         notes.append(f"{_leaves(unused)} above every value: equal leaves on a step of {numbers.step} are this wide")
     return _draft(numbers, plan, cuts, notes)
 
@@ -186,11 +186,10 @@ def all_fanouts(fanouts: Sequence[int], leaves: int) -> list[int]:
 
 
 def _end_notes(plan: IntervalPlan) -> Iterator[str]:
-    free = [name for name, end in (("low", plan.low), ("high", plan.high)) if end is None]
-    if free:
-        what = {"low": "the lower end comes", "high": "the upper end comes"}[free[0]] if len(free) == 1 else "both ends come"
-        options = " and ".join(f"--{name}" for name in free)
-        yield f"{what} from the data and may reveal its extremes; {options} would set bounds of your own"
+    ends = {"low": ("lower", "smallest", plan.low), "high": ("upper", "largest", plan.high)}
+    for option, (end, extreme, given) in ends.items():
+        if given is None:
+            yield f"the {end} end comes from the {extreme} value and may reveal it; --{option} sets one of your own"
 
 
 def _leaves(count: int) -> str:

@@ -37,7 +37,7 @@ def build_dates(
     first = found.first.year if first_year is None else first_year
     last = found.last.year if last_year is None else last_year
     notes = [
-        f"the {which} year comes from the data; --{option} YEAR would set one of your own"
+        f"the {which} year comes from the data; --{option} sets one of your own"
         for which, option, given in (("first", "low", first_year), ("last", "high", last_year))
         if given is None
     ]

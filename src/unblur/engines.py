@@ -2,7 +2,7 @@
 
 The expressions are the same everywhere. Five things are not: reading a number from text without an error, bringing a
 small table to the rows, fetching a small result, keeping types that Arrow cannot carry, and streaming a large result to
-the embedded DuckDB, which writes all files.
+a DuckDB, which writes all files.
 """
 
 from __future__ import annotations
@@ -50,10 +50,11 @@ class Engine:
         """Turn columns that would not survive the way to a file into text."""
         return rows
 
-    def stage(self, rows: ibis.Table, workspace: Workspace) -> str:
-        """Make rows readable to the workspace's DuckDB, as a stream: return what to select from."""
-        workspace.duckdb.con.register("unblur_stream", self.backend.to_pyarrow_batches(rows, chunk_size=10_000))
-        return "FROM unblur_stream"
+    def stage(self, rows: ibis.Table, workspace: Workspace) -> tuple[Any, str]:
+        """Make rows readable to a DuckDB connection, as a stream: return it, and the query that reads them."""
+        connection = workspace.duckdb.con
+        connection.register("unblur_stream", self.backend.to_pyarrow_batches(rows, chunk_size=10_000))
+        return connection, "FROM unblur_stream"
 
 
 class DuckDBEngine(Engine):
@@ -71,10 +72,8 @@ class DuckDBEngine(Engine):
         table: ibis.Table = self.backend.table(name)
         return table
 
-    def stage(self, rows: ibis.Table, workspace: Workspace) -> str:
-        if self.backend is workspace.duckdb:
-            return str(self.backend.compile(rows))
-        return super().stage(rows, workspace)
+    def stage(self, rows: ibis.Table, workspace: Workspace) -> tuple[Any, str]:
+        return self.backend.con, self.backend.compile(rows)
 
 
 class PostgresEngine(Engine):
@@ -138,11 +137,11 @@ class SparkEngine(Engine):
     def fetch(self, rows: ibis.Table) -> pa.Table:
         return self._frame(rows).toArrow()
 
-    def stage(self, rows: ibis.Table, workspace: Workspace) -> str:
+    def stage(self, rows: ibis.Table, workspace: Workspace) -> tuple[Any, str]:
         """Let Spark write Parquet files; its driver never holds the rows."""
         folder = workspace.folder / _new_name()
         self._frame(rows).write.parquet(folder.as_uri())
-        return f"FROM read_parquet('{folder}/*.parquet')"
+        return workspace.duckdb.con, f"FROM read_parquet('{folder}/*.parquet')"
 
     def _frame(self, rows: ibis.Table) -> Any:
         return self.backend.raw_sql(self.backend.compile(rows))

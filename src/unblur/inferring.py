@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from unblur.drafts import Draft
+from unblur.drafts import Draft, toml_number
 from unblur.errors import HierarchyError, TableError
 from unblur.hierarchy import IntervalHierarchy
 from unblur.labels import ROOT_LABEL, Interval, parse_interval, parse_number
@@ -19,7 +19,7 @@ from unblur.laminar import Bounds, Family
 from unblur.masks import infer_masks, is_mask
 from unblur.profiling import Column, Tally
 
-ACCEPTED = "an interval ([30, 50[, [30, 50), (30, 50], 30-49, <50, >=30) or a mask (819**)"
+ACCEPTED = "neither an interval ([30, 50[, [30, 50), (30, 50], 30-49, <50, >=30) nor a mask (819**)"
 UNKNOWABLE = "layers and labels that nobody has cannot be seen"
 
 
@@ -63,7 +63,7 @@ def _refuse_others(column: Column, labels: Mapping[str, Tally], accept: Callable
     if others:
         first = min((tally.first for tally in others if tally.first is not None), default=None)
         total = Tally(sum(tally.count for tally in others), first)
-        column.refuse(total, f"a label that is neither {ACCEPTED}; write a hierarchy file for such labels")
+        column.refuse(total, f"a label that is {ACCEPTED}; write a hierarchy file for such labels")
 
 
 def infer_intervals(
@@ -87,7 +87,8 @@ def _notes(domain: Domain, tree: IntervalHierarchy) -> Iterator[str]:
         yield f"the step {tree.step} is taken from the numbers in the labels; --step sets another"
     options = " and ".join(f"--{end}" for end in ("low", "high") if getattr(domain, end) is None)
     if options:
-        yield f"the domain [{tree.low}, {tree.high}) only reaches as far as the labels do; {options} set other ends"
+        low, high = map(toml_number, (tree.low, tree.high))
+        yield f"the domain [{low}, {high}) only reaches as far as the labels do; {options} set other ends"
 
 
 def _family(labels: Collection[str], domain: Domain) -> Family:

@@ -71,8 +71,6 @@ def is_mask(label: str) -> bool:
 
 def _common_length(found: Codes, pad: str | None) -> int:
     lengths = Counter(map(len, found.codes))
-    if pad is not None and len(pad) != 1:
-        raise HierarchyError(f"--pad takes one character, not {len(pad)}")
     if len(lengths) > 1 and pad is None:
         counts = ", ".join(f"{count:,} of {length} characters" for length, count in sorted(lengths.items()))
         hint = "; --pad 0 puts back leading zeros" if all(code.isdigit() for code in found.codes) else ""

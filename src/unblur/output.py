@@ -87,8 +87,8 @@ def write_rows(rows: ibis.Table, target: Path, outputs: Outputs, workspace: Work
         options = f"FORMAT csv, HEADER true, DELIMITER {sql_text(separator)}, QUOTE '\"', ESCAPE '\"'"
     path = outputs.temporary(target)
     try:
-        source = engine.stage(engine.exact(rows), workspace)
-        written = workspace.duckdb.con.execute(f"COPY ({source}) TO {sql_text(str(path))} ({options})").fetchone()
+        connection, query = engine.stage(engine.exact(rows), workspace)
+        written = connection.execute(f"COPY ({query}) TO {sql_text(str(path))} ({options})").fetchone()
     except (duckdb.IOException, OSError) as error:
         full = any(text in str(error) for text in ("No space left", "File too large", "Disk quota"))
         raise OutputError(f"{target}: {'no space left' if full else 'the file cannot be written'}") from error

@@ -47,21 +47,20 @@ def read_hierarchy(path: Path, *, step: Decimal | None = None) -> Hierarchy:
 
 def write_hierarchy(tree: Hierarchy, path: Path, *, separator: str = ";") -> None:
     """Write a hierarchy as a file that ARX reads; an interval hierarchy with one row per leaf: its lower bound."""
-    ranks = range(tree.nodes(0)) if tree.kind == "categories" else _first_values(tree)
+    ranks = np.arange(tree.nodes(0)) if tree.kind == "categories" else np.array(_shown_values(tree))
+    layers = [tree.climb(ranks, 0, layer) for layer in range(tree.height + 1)]
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, delimiter=separator, lineterminator="\n")
-        for rank in ranks:
-            writer.writerow(path_to_root(tree, rank))
+        for nodes in zip(*layers, strict=True):
+            writer.writerow([tree.label(layer, int(node)) for layer, node in enumerate(nodes)])
 
 
-def path_to_root(tree: Hierarchy, value: int) -> list[str]:
-    """List the labels above a raw value, beginning with its own."""
-    start = np.array([value])
-    return [tree.label(layer, int(tree.climb(start, 0, layer)[0])) for layer in range(tree.height + 1)]
-
-
-def _first_values(tree: Hierarchy) -> list[int]:
-    return [tree.children(1, leaf)[0] for leaf in range(tree.nodes(1))]
+def _shown_values(tree: Hierarchy) -> list[int]:
+    """The first value of each leaf, and the last of all if some label is open-ended: only a value shows its end."""
+    known = [parse_interval(label) for layer in tree.labels for label in layer]
+    open_ended = any(interval is not None and interval.high is None for interval in known)
+    firsts = [tree.children(1, leaf)[0] for leaf in range(tree.nodes(1))]
+    return sorted({*firsts, tree.values - 1}) if open_ended else firsts
 
 
 def _rows(path: Path) -> list[list[str]]:
@@ -146,7 +145,7 @@ class _IntervalReader:
     def _layer(self, column: int) -> dict[str, Bounds]:
         """The half-open bounds behind each label of a column."""
         by_label = {row[column + 1]: found[column] for row, found in zip(self.rows, self.intervals, strict=True)}
-        starts = {interval.low for interval in by_label.values()}
+        starts = {interval.low for interval in by_label.values() if interval.low_closed}
         # `[0, 10]` next to `[10, 20]` can only mean that 10 belongs to the second.
         touching = any(interval.high_closed and interval.high in starts for interval in by_label.values())
         bounds = {}

@@ -12,6 +12,7 @@ from typing import Annotated, Literal, Never
 
 import typer
 
+from unblur.cli import hierarchy
 from unblur.errors import UnblurError, UnblurWarning
 
 app = typer.Typer(
@@ -22,6 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(hierarchy.app)
 
 
 def main() -> Never:

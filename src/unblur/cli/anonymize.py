@@ -41,7 +41,7 @@ def run(
 
         release = anonymize(table, description, recoding=recoding, progress=advance, **options)
         progress.update(task, description="writing the release", total=None)
-        with release.workspace:
+        with release:
             release.save(out, trace=trace)
     print(summary(release))
     print(f"release: {out}")
