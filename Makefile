@@ -14,7 +14,7 @@ test: .venv/.all
 	.venv/bin/python -m pytest -q
 
 test-long: .venv/.all
-	HYPOTHESIS_PROFILE=long .venv/bin/python -m pytest -q
+	UNBLUR_TESTS=long .venv/bin/python -m pytest -q
 
 lint: .venv/.all
 	.venv/bin/ruff check .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from decimal import Decimal
 
@@ -13,6 +14,11 @@ from unblur.lattice import Lattice
 from unblur.recoding import Histogram
 
 Record = tuple[int, ...]
+
+
+def examples(number: int) -> int:
+    """How many cases to draw: `make test-long` draws twenty times as many."""
+    return number * (20 if os.environ.get("UNBLUR_TESTS") == "long" else 1)
 
 
 @st.composite

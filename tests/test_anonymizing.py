@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections import Counter
@@ -205,7 +204,9 @@ def test_rounding_never_moves_a_value_to_another_cell(kind: str) -> None:
     exact = [i for i in range(16)] * 2 + [8, 3]
     column = [repr(value) for value in values] if kind == "text" else values
     release = unblur.anonymize(pd.DataFrame({"x": column}), config)
-    assert release.to_pandas()["x"].tolist() == [release.config.quasi_identifiers[0].hierarchy.label(1, i) for i in exact]
+    assert release.to_pandas()["x"].tolist() == [
+        release.config.quasi_identifiers[0].hierarchy.label(1, i) for i in exact
+    ]
 
 
 def test_values_off_the_step_are_counted_in_one_warning() -> None:
@@ -311,9 +312,7 @@ def test_an_output_that_is_an_input_is_refused(write: Write, tmp_path: Path, tar
     write("t.csv", "age;sex\n" + "5;m\n" * 5)
     write("h.csv", "m;*\nf;*\n")
     (tmp_path / "link.csv").symlink_to(tmp_path / "t.csv")
-    config = write(
-        "c.toml", "k = 2\n[[quasi_identifiers]]\nname = 'sex'\nhierarchy = 'h.csv'\n"
-    )
+    config = write("c.toml", "k = 2\n[[quasi_identifiers]]\nname = 'sex'\nhierarchy = 'h.csv'\n")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     out = tmp_path / target if target != "c.toml" else tmp_path / "c.csv"
     from unblur.cli.anonymize import run

@@ -83,8 +83,14 @@ def test_finest_layer_at_the_top_sets_all_and_inside_sets_one() -> None:
         ("k = 3\n[[quasi_identifiers]]\nname = 'a'", "either interval or hierarchy"),
         ("k = 3\n[[quasi_identifiers]]\nname = 'a'\ninterval = 5", "interval must be a table"),
         ("k = 3\n[[quasi_identifiers]]\nname = 'a'\ninterval = { low = 0, high = 8 }", "needs layers"),
-        ("k = 3\n[[quasi_identifiers]]\nname = 'a'\ninterval = { low = 'x', high = 8, layers = 2 }", "low must be a num"),
-        ("k = 3\n[[quasi_identifiers]]\nname = 'a'\ninterval = { low = nan, high = 8, layers = 2 }", "low must be a num"),
+        (
+            "k = 3\n[[quasi_identifiers]]\nname = 'a'\ninterval = { low = 'x', high = 8, layers = 2 }",
+            "low must be a num",
+        ),
+        (
+            "k = 3\n[[quasi_identifiers]]\nname = 'a'\ninterval = { low = nan, high = 8, layers = 2 }",
+            "low must be a num",
+        ),
         ("k = 3\n[[quasi_identifiers]]\nname = 'a'\ninterval = { low = 0, high = 9, layers = 2 }", "multiple of 2"),
         ("k = 3\n[[quasi_identifiers]]\nname = 'a'\ninterval = { cuts = [0, 5], layers = 2 }", "unknown key 'layers'"),
         ("k = 3\n[[quasi_identifiers]]\nname = 'a'\nhierarchy = 'none.csv'", "No such file"),
@@ -107,7 +113,9 @@ def test_a_config_written_back_is_the_same_config_elsewhere(write: Write, tmp_pa
     (tmp_path / "in").mkdir()
     (tmp_path / "out").mkdir()
     write("in/sex.csv", "male;*\nfemale;*\n")
-    path = write("in/c.toml", "k = 3\nmechanism = 'paper'" + AGE + "[[quasi_identifiers]]\nname = 's'\nhierarchy = 'sex.csv'\n")
+    path = write(
+        "in/c.toml", "k = 3\nmechanism = 'paper'" + AGE + "[[quasi_identifiers]]\nname = 's'\nhierarchy = 'sex.csv'\n"
+    )
     config = Config.read(path)
     again = Config.read(write("out/release.toml", config.to_toml(tmp_path / "out")))
     assert again.quasi_identifiers[1].source["hierarchy"] == "../in/sex.csv"

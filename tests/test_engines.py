@@ -32,7 +32,7 @@ def patients() -> pa.Table:
             "weight": weights,
             "height": pa.array([Decimal(int(h)) / 10 for h in rng.integers(1400, 2040, n)], pa.decimal128(6, 1)),
             "sex": rng.choice(["male", "female"], n),
-            "note; \"x\"": [None if i % 7 == 0 else f"007 é{i}" for i in range(n)],
+            'note; "x"': [None if i % 7 == 0 else f"007 é{i}" for i in range(n)],
             "seen": pa.array([day + datetime.timedelta(days=i) for i in range(n)]),
             "cost": pa.array([None if i % 5 == 0 else Decimal(i) / 100 for i in range(n)], pa.decimal128(10, 2)),
         }

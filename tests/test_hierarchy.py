@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from tests.strategies import hierarchies
+from tests.strategies import examples, hierarchies
 from unblur.errors import HierarchyError
 from unblur.hierarchy import Hierarchy, from_cuts, from_rows, halves
 
@@ -16,7 +16,7 @@ def decimals(*numbers: float | str) -> list[Decimal]:
 
 
 @given(hierarchies())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_every_layer_partitions_the_values(tree: Hierarchy) -> None:
     values = np.arange(tree.values)
     for layer in range(tree.height + 1):
@@ -27,7 +27,7 @@ def test_every_layer_partitions_the_values(tree: Hierarchy) -> None:
 
 
 @given(hierarchies())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_children_are_what_climbs_to_their_parent(tree: Hierarchy) -> None:
     for layer in range(1, tree.height + 1):
         for rank in range(tree.nodes(layer)):

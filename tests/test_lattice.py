@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 
 from tests.literal import LiteralRecoder
-from tests.strategies import lattices
+from tests.strategies import examples, lattices
 from unblur.errors import ConfigError
 from unblur.hierarchy import from_cuts, halves
 from unblur.lattice import Lattice
 
 
 @given(lattices())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_groups_are_all_states_in_the_order_of_loss_and_criteria(lattice: Lattice) -> None:
     judge = LiteralRecoder(lattice, 2)
     nobody = [tuple(0 for _ in lattice.hierarchies)]

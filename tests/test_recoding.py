@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests.literal import LiteralRecoder
-from tests.strategies import Record, histogram_of, random_case, recoding_cases
+from tests.strategies import Record, examples, histogram_of, random_case, recoding_cases
 from unblur.hierarchy import halves
 from unblur.lattice import Lattice
 from unblur.recoding import Recoding, global_recoding, local_recoding
@@ -27,20 +27,20 @@ def agree(lattice: Lattice, records: list[Record], k: int) -> Recoding:
 
 
 def test_one_pass_equals_the_literal_algorithms_on_thousands_of_tables() -> None:
-    recodings = [agree(*random_case(seed)) for seed in range(2000)]
+    recodings = [agree(*random_case(seed)) for seed in range(examples(2000))]
     decided_by_c3 = sum(any(step.rivals for step in recoding.iterations) for recoding in recodings)
     open_ties = sum(any(step.open_tie for step in recoding.iterations) for recoding in recodings)
     assert decided_by_c3 > 200 and open_ties > 50, "the cases must include ties"
 
 
 @given(recoding_cases())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_one_pass_equals_the_literal_algorithms(case: tuple[Lattice, list[Record], int]) -> None:
     agree(*case)
 
 
 @given(recoding_cases())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_every_record_is_in_a_class_of_at_least_k_or_suppressed(case: tuple[Lattice, list[Record], int]) -> None:
     lattice, records, k = case
     histogram = histogram_of(lattice, records)
@@ -77,7 +77,7 @@ def test_wide_codes_do_not_overflow() -> None:
 
 
 @given(recoding_cases())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_global_recoding_is_the_cheapest_state_within_the_limit(case: tuple[Lattice, list[Record], int]) -> None:
     lattice, records, k = case
     limit = Fraction(1, 10)

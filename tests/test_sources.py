@@ -67,13 +67,20 @@ def test_standard_input_is_read(workspace: Workspace, monkeypatch: pytest.Monkey
 
 def test_parquet_keeps_its_types(tmp_path: Path, workspace: Workspace) -> None:
     rows = [(1, 2.5, date(2024, 3, 17), "007"), (2, None, None, None)]
-    pq.write_table(pa.table(list(map(list, zip(*rows, strict=True))), names=["i", "x", "d", "t"]), tmp_path / "t.parquet")
+    pq.write_table(
+        pa.table(list(map(list, zip(*rows, strict=True))), names=["i", "x", "d", "t"]), tmp_path / "t.parquet"
+    )
     assert rows_of(tmp_path / "t.parquet", workspace) == rows
 
 
 def test_excel_cells_become_the_text_that_is_seen(tmp_path: Path, workspace: Workspace) -> None:
     book = Workbook()
-    for row in [("id", "n", "when", "ok"), ("007", 12.5, date(2024, 3, 17), True), ("008", 30.0, None, None), (None,) * 4]:
+    for row in [
+        ("id", "n", "when", "ok"),
+        ("007", 12.5, date(2024, 3, 17), True),
+        ("008", 30.0, None, None),
+        (None,) * 4,
+    ]:
         book.worksheets[0].append(row)
     book.create_sheet("other")
     book.save(tmp_path / "t.xlsx")
@@ -86,7 +93,9 @@ FRAME = {"a": [3, 1, 2], "b": ["x", "y", None]}
 
 
 @pytest.mark.parametrize(
-    "frame", [pd.DataFrame(FRAME, index=[9, 9, 9]), pl.DataFrame(FRAME), pa.table(FRAME)], ids=["pandas", "polars", "arrow"]
+    "frame",
+    [pd.DataFrame(FRAME, index=[9, 9, 9]), pl.DataFrame(FRAME), pa.table(FRAME)],
+    ids=["pandas", "polars", "arrow"],
 )
 def test_data_frames_keep_their_order(frame: Any, workspace: Workspace) -> None:
     assert rows_of(frame, workspace) == [(3, "x"), (1, "y"), (2, None)]

@@ -19,6 +19,8 @@ from unblur.laminar import Bounds, Family
 from unblur.masks import infer_masks, is_mask
 from unblur.profiling import Column, Tally
 
+HalfOpen = tuple[Decimal | None, Decimal | None]
+
 ACCEPTED = "neither an interval ([30, 50[, [30, 50), (30, 50], 30-49, <50, >=30) nor a mask (819**)"
 UNKNOWABLE = "layers and labels that nobody has cannot be seen"
 
@@ -97,10 +99,14 @@ def _family(labels: Collection[str], domain: Domain) -> Family:
     if not intervals:
         raise HierarchyError("only raw numbers, no interval; `unblur hierarchy build` makes hierarchies for such")
     step = domain.step if domain.step is not None else resolution(labels)
-    low, high = _ends(intervals.values(), values, step)
+    touching = _touching(intervals.values())
+    stated = {label: each.half_open(step, closed_means_open=touching) for label, each in intervals.items()}
+    low, high = _ends(stated.values(), values, step)
     low = low if domain.low is None else domain.low
     high = high if domain.high is None else domain.high
-    bounds = _half_open(intervals, step, low, high)
+    bounds = {
+        label: (low if start is None else start, high if end is None else end) for label, (start, end) in stated.items()
+    }
     _check_within(bounds, values, low, high)
     return Family(
         {node: label for label, node in bounds.items()},
@@ -133,35 +139,25 @@ def _numbers(label: str) -> Iterator[Decimal]:
     yield from (number for number in (value, *ends) if number is not None)
 
 
-def _ends(intervals: Collection[Interval], values: Sequence[Decimal], step: Decimal) -> Bounds:
+def _touching(intervals: Collection[Interval]) -> bool:
+    """Tell whether `[0, 10]` stands next to `[10, 20]`: that can only mean that 10 belongs to the second."""
+    starts = {interval.low for interval in intervals if interval.low_closed}
+    return any(each.high_closed and each.high in starts and each.low != each.high for each in intervals)
+
+
+def _ends(bounds: Collection[HalfOpen], values: Sequence[Decimal], step: Decimal) -> Bounds:
     """The ends of all that is seen; beyond an open-ended label, the widest other interval is added.
 
     Numbers that are never negative are taken not to be so below `<18` either.
     """
-    bounds = [interval.half_open(step) for interval in intervals]
-    lows = [low for low, _ in bounds if low is not None]
-    highs = [high for _, high in bounds if high is not None]
+    seen = [bound for pair in bounds for bound in pair if bound is not None]
     width = max((high - low for low, high in bounds if low is not None and high is not None), default=step)
-    low, high = min([*lows, *highs, *values]), max([*lows, *highs, *(value + step for value in values)])
-    if any(each[0] is None for each in bounds):
+    low, high = min([*seen, *values]), max([*seen, *(value + step for value in values)])
+    if any(pair[0] is None for pair in bounds):
         low = Decimal(0) if low > 0 else low - width
-    if any(each[1] is None for each in bounds):
+    if any(pair[1] is None for pair in bounds):
         high += width
     return low, high
-
-
-def _half_open(intervals: Mapping[str, Interval], step: Decimal, low: Decimal, high: Decimal) -> dict[str, Bounds]:
-    starts = {interval.low for interval in intervals.values() if interval.low_closed}
-    # `[0, 10]` next to `[10, 20]` can only mean that 10 belongs to the second.
-    touching = any(
-        interval.high_closed and interval.high in starts and interval.low != interval.high
-        for interval in intervals.values()
-    )
-    result = {}
-    for label, interval in intervals.items():
-        start, end = interval.half_open(step, closed_means_open=touching)
-        result[label] = (low if start is None else start, high if end is None else end)
-    return result
 
 
 def _check_within(bounds: Mapping[str, Bounds], values: Sequence[Decimal], low: Decimal, high: Decimal) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from typing import Any
+from typing import Any, Never
 
 from unblur.engines import engine_of
 from unblur.errors import TableError
@@ -79,6 +79,13 @@ class Column:
             rows = "1 such row" if tally.count == 1 else f"{tally.count:,} such rows"
             raise TableError(f"{self.where}:{place} {problem} ({rows})")
 
+    def refuse_type(self, needed: str) -> Never:
+        """Raise an error about a column of the wrong type, or of none: all values are missing."""
+        kind = self.values.type()
+        if kind.is_null() or kind.is_unknown():
+            raise TableError(f"{self.where}: the column is empty; {needed}")
+        raise TableError(f"{self.where} holds {kind}; {needed}")
+
     def distinct(self, expression: Any) -> list[dict[str, Any]]:
         """List the distinct values of an expression with their numbers of rows, and first row if rows are numbered."""
         rows = self.table.rows.mutate(__unblur_value=expression)
@@ -128,7 +135,8 @@ def profile_numbers(column: Column, *, step: Decimal | None = None) -> Numbers:
     finite = number.notnull() & ~number.isnan() & ~number.isinf()
     missing = _no_number(column, number)
     tallies = column.tally(number=finite, other=~(finite | missing))
-    column.refuse(tallies["other"], "text where a number is needed (decimals are written with a point)")
+    text = column.values.type().is_string()
+    column.refuse(tallies["other"], "no number (decimals are written with a point)" if text else "an infinite number")
     if not tallies["number"].count:
         raise TableError(f"{column.where}: the column is empty; numbers are needed")
     found = column.aggregate(least=number.min(where=finite), greatest=number.max(where=finite))
@@ -145,7 +153,7 @@ def number_expression(column: Column) -> Any:
     if kind.is_numeric():
         return column.values.cast("float64")
     if not kind.is_string():
-        raise TableError(f"{column.where} holds {kind}; numbers are needed")
+        column.refuse_type("numbers are needed")
     return engine_of(column.table.rows).number(column.values)
 
 
@@ -158,6 +166,10 @@ def _no_number(column: Column, number: Any) -> Any:
 def _resolution(column: Column, number: Any, finite: Any, largest: Decimal) -> Decimal:
     """The first decimal place that every number is on, but for noise in the last bits of a floating-point number."""
     places = [place for place in range(MOST_PLACES + 1) if largest * 10**place < 2**53]
+    if not places:
+        raise TableError(
+            f"{column.where}: numbers of more than 15 digits; are they codes? those can be masked (--mask)"
+        )
     scaled = {place: number * 10.0**place for place in places}
     found = column.aggregate(
         **{f"p{place}": (by - by.round()).abs().max(where=finite).cast("float64") for place, by in scaled.items()}
@@ -165,8 +177,8 @@ def _resolution(column: Column, number: Any, finite: Any, largest: Decimal) -> D
     for place in places:
         if Decimal(found[f"p{place}"]) <= largest * 10**place / 2**48:
             return Decimal(1).scaleb(-place)
-    limit = f"more than {MOST_PLACES} decimal places" if places else "more than 15 digits"
-    raise TableError(f"{column.where}: numbers of {limit}; say with --step how finely to tell them apart")
+    problem = f"numbers of more than {max(places)} decimal places"
+    raise TableError(f"{column.where}: {problem}; say with --step how finely to tell them apart")
 
 
 @dataclass(frozen=True)
@@ -190,7 +202,7 @@ def profile_dates(column: Column) -> Dates:
         days = values.cast("date")
         found = column.aggregate(first=days.min().cast("string"), last=days.max().cast("string"))
     else:
-        raise TableError(f"{column.where} holds {kind}; dates, or texts of the form YYYY-MM-DD, are needed")
+        column.refuse_type("dates, or texts of the form YYYY-MM-DD, are needed")
     if not found["first"]:
         raise TableError(f"{column.where}: the column is empty; dates are needed")
     first, last = (date.fromisoformat(found[end]) for end in ("first", "last"))
@@ -209,7 +221,7 @@ def profile_codes(column: Column) -> Codes:
     """List the distinct codes of a column of texts or whole numbers."""
     kind = column.values.type()
     if not (kind.is_string() or kind.is_integer()):
-        raise TableError(f"{column.where} holds {kind}; codes are texts or whole numbers")
+        column.refuse_type("codes are texts or whole numbers")
     text = column.values.cast("string")
     column.refuse(
         column.tally(masked=text.contains(ROOT_LABEL))["masked"],

@@ -243,7 +243,8 @@ def _with_category(
 
     column = rows[attribute.name]
     values: list[Any] = list(tree.domain)
-    key: Any = column.cast("string")
+    days = column.type().is_timestamp() and all(len(value) == len("2024-03-17") for value in values)
+    key: Any = (column.cast("date") if days else column).cast("string")
     absent = key.isnull() | (key.strip() == "")
     if column.type().is_floating() and all(parse_number(value) is not None for value in values):
         values, key, absent = (

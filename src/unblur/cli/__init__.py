@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import warnings
@@ -28,25 +27,26 @@ app.add_typer(hierarchy.app)
 
 def main() -> Never:
     """Run the command line: an error of the user is one line and exit status 2; ours keeps its traceback."""
-    signal.signal(signal.SIGTERM, _terminated)
+    received: list[int] = []
+
+    def stop(signum: int, frame: FrameType | None) -> Never:
+        received.append(signum)
+        raise KeyboardInterrupt  # so that `finally` clauses clean up
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, stop)
     warnings.showwarning = _show_warning
     try:
         app()
-    except UnblurError as error:
-        print(f"unblur: {error}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        print("unblur: interrupted; nothing was written", file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:  # the reader of our output has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+    except BaseException as error:
+        if received:  # whatever became of the interrupt on its way: DuckDB makes a RuntimeError of it
+            print("unblur: interrupted; nothing was written", file=sys.stderr)
+            sys.exit(128 + received[0])
+        if isinstance(error, UnblurError):
+            print(f"unblur: {error}", file=sys.stderr)
+            sys.exit(2)
+        raise
     sys.exit(0)
-
-
-def _terminated(signum: int, frame: FrameType | None) -> Never:
-    """Let `finally` clauses clean up before the process ends."""
-    sys.exit(128 + signum)
 
 
 def _show_warning(

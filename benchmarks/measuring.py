@@ -1,0 +1,44 @@
+"""Time and memory of a job, each measurement in a process of its own that has nothing else to remember."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What a job took; imports and a warm-up on a tiny table came before."""
+
+    seconds: float
+    peak: float
+    """The most memory the process ever held, in megabytes."""
+
+
+def measure(job: str, source: Path, target: Path, *, threads: int) -> Measurement:
+    """Run a job of `benchmarks.jobs` in a fresh process."""
+    command = [sys.executable, "-m", "benchmarks.jobs", job, str(source), str(target), str(threads)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return Measurement(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def middle(measurements: list[Measurement]) -> Measurement:
+    """Take the median of the times and of the peaks."""
+    return Measurement(median(each.seconds for each in measurements), median(each.peak for each in measurements))
+
+
+def seconds(action: Callable[[], object], *, repeats: int = 3) -> float:
+    """Time an action here: the median of some repetitions."""
+    return median(_once(action) for _ in range(repeats))
+
+
+def _once(action: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
