@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import ibis
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -201,12 +202,11 @@ def test_rounding_never_moves_a_value_to_another_cell(kind: str) -> None:
         "quasi_identifiers": [{"name": "x", "interval": {"low": 0, "high": 1.6, "step": 0.1, "layers": 5}}],
     }
     values = [0.1 * i for i in range(16)] + [i / 10 for i in range(16)] + [0.7 + 0.1, 0.1 + 0.2]
-    exact = [i for i in range(16)] * 2 + [8, 3]
+    exact = [*range(16), *range(16), 8, 3]
     column = [repr(value) for value in values] if kind == "text" else values
     release = unblur.anonymize(pd.DataFrame({"x": column}), config)
-    assert release.to_pandas()["x"].tolist() == [
-        release.config.quasi_identifiers[0].hierarchy.label(1, i) for i in exact
-    ]
+    tree = release.config.quasi_identifiers[0].hierarchy
+    assert release.to_pandas()["x"].tolist() == [tree.label(1, i) for i in exact]
 
 
 def test_values_off_the_step_are_counted_in_one_warning() -> None:
@@ -342,6 +342,16 @@ def test_an_unknown_column_to_order_by_is_refused() -> None:
         unblur.anonymize(people(), CONFIG, order_by="none")
 
 
+def test_ordering_by_a_quasi_identifier_is_refused_because_it_would_publish_the_order_of_its_values() -> None:
+    with pytest.raises(ConfigError, match="'age' is a quasi-identifier: the order"):
+        unblur.anonymize(people(), CONFIG, order_by="age")
+
+
+def test_an_expression_in_memory_is_anonymized() -> None:
+    release = unblur.anonymize(ibis.memtable(pa.Table.from_pandas(people())), CONFIG, order_by="code")
+    assert release.to_pandas()["age"].tolist() == unblur.anonymize(people(), CONFIG).to_pandas()["age"].tolist()
+
+
 def test_order_by_orders_the_rows() -> None:
     published = unblur.anonymize(people(), CONFIG, order_by="note").to_pandas()
     assert published["note"].tolist() == sorted(people()["note"])
@@ -365,7 +375,14 @@ def test_a_full_disk_leaves_no_half_file(tmp_path: Path, ending: str) -> None:
     out = tmp_path / "out"
     out.mkdir()
     (out / f"r.{ending}").write_text("the release of last year")
-    command = [sys.executable, "-c", LIMITED, tmp_path / "t.parquet", tmp_path / "c.toml", out / f"r.{ending}"]
+    command: list[str | Path] = [
+        sys.executable,
+        "-c",
+        LIMITED,
+        tmp_path / "t.parquet",
+        tmp_path / "c.toml",
+        out / f"r.{ending}",
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert f"r.{ending}: no space left" in done.stdout
@@ -390,5 +407,5 @@ def test_a_million_rows_keep_their_order_on_two_threads(tmp_path: Path, ending: 
     )
     unblur.anonymize(source, CONFIG | {"k": 50}, threads=2).save(tmp_path / "r.parquet")
     query = f"SELECT count(*), count(*) FILTER (id::BIGINT = file_row_number) FROM read_parquet('{tmp_path}/r.parquet')"
-    out = duckdb.sql(query).fetchall()
+    out = duckdb.execute(query).fetchall()
     assert out == [(rows, rows)]

@@ -161,9 +161,11 @@ def test_an_interrupted_run_leaves_no_half_file_and_no_temporary_file(tmp_path: 
     out, temporary = tmp_path / "out", tmp_path / "temporary"
     out.mkdir()
     temporary.mkdir()
-    command = [sys.executable, "-m", "unblur", "anonymize", source, "-c", tmp_path / "c.toml", "-o", out / "r.csv"]
+    command: list[str | Path] = [sys.executable, "-m", "unblur", "anonymize", source, "-c", tmp_path / "c.toml"]
     environment = {**os.environ, "TMPDIR": str(temporary)}
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*command, "-o", out / "r.csv"], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
     while not names(out) and process.poll() is None:
         time.sleep(0.002)
     process.send_signal(ending)

@@ -94,6 +94,7 @@ def test_finest_layer_at_the_top_sets_all_and_inside_sets_one() -> None:
         ("k = 3\n[[quasi_identifiers]]\nname = 'a'\ninterval = { low = 0, high = 9, layers = 2 }", "multiple of 2"),
         ("k = 3\n[[quasi_identifiers]]\nname = 'a'\ninterval = { cuts = [0, 5], layers = 2 }", "unknown key 'layers'"),
         ("k = 3\n[[quasi_identifiers]]\nname = 'a'\nhierarchy = 'none.csv'", "No such file"),
+        ("k = 3" + AGE + "lengths = true", "'age' has an unknown key 'lengths'"),
         ("k = ", "not a TOML file"),
     ],
 )

@@ -185,7 +185,15 @@ def test_the_command_line_reads_a_database(postgres_url: str, config: dict[str, 
     from unblur.config import load_config
 
     (tmp_path / "c.toml").write_text(load_config(config).to_toml(tmp_path))
-    command = [sys.executable, "-m", "unblur", "anonymize", f"{postgres_url}#patients", "-c", tmp_path / "c.toml"]
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "unblur",
+        "anonymize",
+        f"{postgres_url}#patients",
+        "-c",
+        tmp_path / "c.toml",
+    ]
     done = subprocess.run([*command, "-o", tmp_path / "r.csv"], capture_output=True, text=True, env=dict(os.environ))
     assert done.returncode == 0, done.stderr
     assert "400 rows, k = 4" in done.stdout

@@ -34,7 +34,7 @@ def test_other_encodings_are_read(write: Write) -> None:
 def test_interval_labels_become_intervals(write: Write) -> None:
     tree = read_hierarchy(write("h.csv", "7;[0, 10[;[0, 20[;*\n12;[10, 20[;[0, 20[;*\n33;[30, 40[;[20, 40[;*\n"))
     assert isinstance(tree, IntervalHierarchy)
-    assert tree.bounds == (0, 10, 20, 30, 40)
+    assert [int(bound) for bound in tree.bounds] == [0, 10, 20, 30, 40]
     assert tree.labels[0] == ("[0, 10[", "[10, 20[", "[20, 30[", "[30, 40["), "nobody has [20, 30[, but it exists"
     assert tree.step == 1
     assert any("put back" in note for note in tree.notes)
@@ -49,7 +49,7 @@ def test_the_step_is_the_resolution_of_the_numbers_or_as_given(write: Write) -> 
 def test_closed_labels_that_touch_are_half_open(write: Write) -> None:
     tree = read_hierarchy(write("h.csv", "3;[0, 10];*\n10;[10, 20];*\n"))
     assert isinstance(tree, IntervalHierarchy)
-    assert tree.bounds == (0, 10, 20)
+    assert [int(bound) for bound in tree.bounds] == [0, 10, 20]
 
 
 def test_labels_that_do_not_hold_their_values_are_plain_names(write: Write) -> None:

@@ -63,8 +63,8 @@ def test_other_labels_are_no_intervals(label: str) -> None:
 def test_a_closed_label_can_mean_an_open_end() -> None:
     interval = parse_interval("[0, 10]")
     assert interval is not None
-    assert interval.half_open(Decimal(1), closed_means_open=True) == (0, 10)
-    assert interval.half_open(Decimal(1)) == (0, 11)
+    assert interval.half_open(Decimal(1), closed_means_open=True) == (Decimal(0), Decimal(10))
+    assert interval.half_open(Decimal(1)) == (Decimal(0), Decimal(11))
 
 
 finite = st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**9), max_value=10**9, places=3)

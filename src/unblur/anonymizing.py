@@ -132,8 +132,7 @@ def anonymize(
     lattice.check_size()
     workspace = Workspace(threads=threads)
     source = open_table(table, workspace, columns=[each.name for each in config.quasi_identifiers], encoding=encoding)
-    if order_by is not None and order_by not in source.columns:
-        raise TableError(f"{source.name}: there is no column {order_by!r} to order by")
+    _check_order(order_by, source, config)
     cells = assign_cells(source, config)
     problems = cells.problems()
     if problems and missing == "error":
@@ -189,6 +188,15 @@ def check_outputs(target: Path, config: Config, *, trace: str | os.PathLike[str]
         check_target(path, inputs)
     if len({path.resolve() for path in targets}) < len(targets):
         raise ConfigError(f"{trace}: the trace would overwrite another output; choose another path")
+
+
+def _check_order(order_by: str | None, source: Table, config: Config) -> None:
+    if order_by is None:
+        return
+    if order_by not in source.columns:
+        raise TableError(f"{source.name}: there is no column {order_by!r} to order by")
+    if order_by in [each.name for each in config.quasi_identifiers]:
+        raise ConfigError(f"{order_by!r} is a quasi-identifier: the order of the rows would give its values away")
 
 
 def _share(limit: Fraction | float) -> Fraction:

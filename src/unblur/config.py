@@ -166,9 +166,10 @@ def _quasi_identifier(entry: Any, finest: int | None, folder: Path) -> QuasiIden
     if not isinstance(name, str) or not name:
         raise ConfigError(f"each quasi-identifier needs a name, {_found(name)}")
     what = f"quasi-identifier {name!r}"
-    _know(entry, {"name", "interval", "hierarchy", "lengths", "step", "finest_layer"}, what)
     if ("interval" in entry) == ("hierarchy" in entry):
         raise ConfigError(f"{what}: give either interval or hierarchy")
+    own_keys = {"interval"} if "interval" in entry else {"hierarchy", "lengths", "step"}
+    _know(entry, {"name", "finest_layer", *own_keys}, what)
     try:
         hierarchy = _interval(entry["interval"], what) if "interval" in entry else _hierarchy(entry, folder, what)
     except HierarchyError as error:

@@ -107,8 +107,8 @@ class _IntervalReader:
         self.values = [Decimal(row[0].strip()) for row in rows]
         self.step = step if step is not None else self._resolution()
         self.has_star = len(rows[0]) - 1 > len(intervals[0])
-        self.layers = [self._layer(column) for column in range(len(intervals[0]))]
         self.notes = [] if step is not None else [f"step {self.step} taken from the numbers of the file"]
+        self.layers = [self._layer(column) for column in range(len(intervals[0]))]
 
     def hierarchy(self) -> IntervalHierarchy:
         layers = self.layers
@@ -151,6 +151,8 @@ class _IntervalReader:
         bounds = {}
         for label, interval in by_label.items():
             low, high = interval.half_open(self.step, closed_means_open=touching)
+            if low is None or high is None:
+                self.notes.append(f"{label} is taken to end at the last value of the file")
             bounds[label] = (
                 low if low is not None else min(self.values),
                 high if high is not None else max(self.values) + self.step,
