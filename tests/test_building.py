@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unblur.arx.hierarchy_csv import read_hierarchy
-from unblur.building import IntervalPlan, build_equal, build_quantile, tidy_grains
+from unblur.building.dates import build_dates, calendar
+from unblur.building.drafts import Draft, check_draft_target, interval_entry
+from unblur.building.intervals import IntervalPlan, build_equal, build_quantile, tidy_grains
+from unblur.building.masks import build_mask
+from unblur.building.profiling import ISO_DATE, Column, profile_numbers
 from unblur.config import Config
-from unblur.dates import build_dates, calendar
-from unblur.drafts import Draft, check_draft_target, interval_entry
 from unblur.errors import HierarchyError, OutputError, TableError
 from unblur.hierarchy import IntervalHierarchy, from_cuts
-from unblur.masks import build_mask
-from unblur.profiling import ISO_DATE, Column, profile_numbers
 from unblur.sources import Workspace, open_table
 
 from .strategies import interval_hierarchies
@@ -43,7 +43,7 @@ def tree_of(draft: Draft) -> IntervalHierarchy:
 
 
 def uncovered(draft: Draft) -> list[str]:
-    return [note for note in draft.notes if "such rows" in note]
+    return [note for note in draft.notes if "such row" in note]
 
 
 def read_back(draft: Draft) -> IntervalHierarchy:

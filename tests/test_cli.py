@@ -122,7 +122,7 @@ def test_missing_values_can_be_suppressed(unblur: Run, write: Write, tmp_path: P
     write("c.toml", CONFIG)
     done = unblur("anonymize", "t.csv", "-c", "c.toml", "-o", "r.csv", "--missing", "suppress")
     assert done.returncode == 0
-    assert done.stderr == "unblur: warning: t.csv: column 'age': row 6: a value is missing (1 such rows)\n"
+    assert done.stderr == "unblur: warning: t.csv: column 'age': row 6: a value is missing (1 such row)\n"
     assert (tmp_path / "r.csv").read_text().splitlines()[-1] == "012;*;*"
     assert "missing = 1" in (tmp_path / "r.toml").read_text()
 

@@ -140,18 +140,18 @@ def test_problems_are_named_by_column_and_count(
     engine: str, config: dict[str, Any], request: pytest.FixtureRequest
 ) -> None:
     url = request.getfixturevalue(engine)
-    with pytest.raises(TableError, match=r"…#Wrong: column 'Age': a value outside \[0, 80\) \(1 such rows\)"):
+    with pytest.raises(TableError, match=r"…#Wrong: column 'Age': a value outside \[0, 80\) \(1 such row\)"):
         unblur.anonymize(f"{url}#Wrong", config)
     with pytest.warns(UnblurWarning) as caught:
         release = unblur.anonymize(f"{url}#Wrong", config, missing="suppress")
     found = [str(each.message).split("#Wrong: column ")[-1] for each in caught if each.category is UnblurWarning]
     assert found == [
-        "'Age': a value outside [0, 80) (1 such rows)",
+        "'Age': a value outside [0, 80) (1 such row)",
         "'Age': a value is missing (2 such rows)",
         "'weight': text where a number is needed (2 such rows)",
         "'weight': a value is missing (2 such rows)",
-        "'height': a value outside [140, 204) (1 such rows)",
-        "'sex': a value that the hierarchy does not list (1 such rows)",
+        "'height': a value outside [140, 204) (1 such row)",
+        "'sex': a value that the hierarchy does not list (1 such row)",
         "'sex': a value is missing (2 such rows)",
         "k is 4, but there are only 1 records with all values: everything is suppressed",
     ]

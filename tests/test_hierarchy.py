@@ -94,7 +94,10 @@ def test_impossible_cuts_are_refused(cuts: list[float], fanouts: list[int], step
         ([["a"]], "one column only"),
         ([["a", "x", "*"], ["b", "*"]], "row 2: 2 columns, but row 1 has 3"),
         ([["a", "*"], ["b", "*"], ["a", "*"]], "row 3: the same value as in row 1"),
-        ([["a", "x", "p", "*"], ["b", "x", "q", "*"]], "row 2: the label in column 2 has two parents; row 1 puts it"),
+        (
+            [["a", "x", "p", "*"], ["b", "x", "q", "*"]],
+            "row 2: 'x' in column 2 has two parents: here 'q', in row 1 'p'",
+        ),
         ([["a", "x"], ["b", "y"]], "row 2: the last column must be the same in all rows"),
     ],
 )

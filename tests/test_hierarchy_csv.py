@@ -62,9 +62,9 @@ def test_labels_that_do_not_hold_their_values_are_plain_names(write: Write) -> N
     ("text", "message"),
     [
         ("", "empty"),
-        ("a;x;*\nb;*\n", "row 2: 2 columns, but .* row 1 has 3"),
-        ("a;*\na;*\n", "row 2: the same value as in .* row 1"),
-        ("a;x;p;*\nb;x;q;*\n", "row 2: the label in column 2 has two parents"),
+        ("a;x;*\nb;*\n", "row 2: 2 columns, but row 1 has 3"),
+        ("a;*\na;*\n", "row 2: the same value as in row 1"),
+        ("a;x;p;*\nb;x;q;*\n", "row 2: 'x' in column 2 has two parents: here 'q', in row 1 'p'"),
         ("1;[0, 10[;*\n8;[5, 20[;*\n", r"column 2: \[0, 10\) and \[5, 20\) overlap"),
         ("1;[0, 10[;*\n18;[15, 20[;*\n", r"column 2: a gap, no interval covers \[10, 15\)"),
         ("1;[0, 10[;[0, 15[;*\n12;[10, 20[;[0, 15[;*\n", r"column 2: an interval reaches beyond \[0, 15\)"),

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unblur.arx.hierarchy_csv import read_hierarchy
-from unblur.drafts import Draft, interval_entry
+from unblur.building.drafts import Draft, interval_entry
+from unblur.building.inferring import Domain, infer, infer_intervals
+from unblur.building.profiling import Column
 from unblur.errors import HierarchyError, TableError
 from unblur.hierarchy import Hierarchy, IntervalHierarchy, from_cuts, halves
-from unblur.inferring import Domain, infer, infer_intervals
-from unblur.profiling import Column
 from unblur.sources import Workspace, open_table
 
 from .strategies import interval_hierarchies

@@ -193,8 +193,7 @@ def check_outputs(target: Path, config: Config, *, trace: str | os.PathLike[str]
 def _check_order(order_by: str | None, source: Table, config: Config) -> None:
     if order_by is None:
         return
-    if order_by not in source.columns:
-        raise TableError(f"{source.name}: there is no column {order_by!r} to order by")
+    source.require(order_by)
     if order_by in [each.name for each in config.quasi_identifiers]:
         raise ConfigError(f"{order_by!r} is a quasi-identifier: the order of the rows would give its values away")
 

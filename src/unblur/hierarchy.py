@@ -11,7 +11,7 @@ record to another cell. Hence the limit on how fine a step may be against the do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
@@ -272,21 +272,21 @@ def from_cuts(cuts: Sequence[Decimal], *, fanouts: Sequence[int] = (), step: Dec
     return IntervalHierarchy(tuple(labels), tuple(parents), tuple(cuts), step)
 
 
-def from_rows(rows: Sequence[Sequence[str]], *, where: Callable[[int], str] = "row {}".format) -> CategoryHierarchy:
-    """Make a hierarchy of texts from rows `[value, leaf, ..., root]`; `where` names a row (from 1) in an error."""
+def from_rows(rows: Sequence[Sequence[str]]) -> CategoryHierarchy:
+    """Make a hierarchy of texts from rows `[value, leaf, ..., root]`."""
     if not rows:
         raise HierarchyError("the hierarchy has no rows")
     depth = len(rows[0])
     if depth < 2:
-        raise HierarchyError(f"{where(1)}: one column only; a value and at least one coarser label are needed")
+        raise HierarchyError("row 1: one column only; a value and at least one coarser label are needed")
     seen: dict[str, int] = {}
     for number, row in enumerate(rows, 1):
         if len(row) != depth:
-            raise HierarchyError(f"{where(number)}: {len(row)} columns, but {where(1)} has {depth}")
+            raise HierarchyError(f"row {number}: {len(row)} columns, but row 1 has {depth}")
         if row[0] in seen:
-            raise HierarchyError(f"{where(number)}: the same value as in {where(seen[row[0]])}")
+            raise HierarchyError(f"row {number}: the same value as in row {seen[row[0]]}")
         seen[row[0]] = number
-    layers, parents = _tree(rows, where)
+    layers, parents = _tree(rows)
     return CategoryHierarchy(
         labels=tuple(tuple(layer) for layer in layers),
         parents=tuple(parents),
@@ -295,9 +295,7 @@ def from_rows(rows: Sequence[Sequence[str]], *, where: Callable[[int], str] = "r
     )
 
 
-def _tree(
-    rows: Sequence[Sequence[str]], where: Callable[[int], str]
-) -> tuple[list[dict[str, int]], list[tuple[int, ...]]]:
+def _tree(rows: Sequence[Sequence[str]]) -> tuple[list[dict[str, int]], list[tuple[int, ...]]]:
     """Rank the labels of every column in order of appearance, and find each one's only parent."""
     layers: list[dict[str, int]] = [{} for _ in rows[0][1:]]
     above: list[dict[str, tuple[str, int]]] = [{} for _ in rows[0][2:]]
@@ -308,12 +306,12 @@ def _tree(
             known, since = above[column].setdefault(child, (parent, number))
             if known != parent:
                 raise HierarchyError(
-                    f"{where(number)}: the label in column {column + 2} has two parents; "
-                    f"{where(since)} puts it under another label"
+                    f"row {number}: {child!r} in column {column + 2} has two parents: here {parent!r}, "
+                    f"in row {since} {known!r}"
                 )
     if len(layers[-1]) > 1:
         second = next(n for n, row in enumerate(rows, 1) if row[-1] != rows[0][-1])
-        raise HierarchyError(f"{where(second)}: the last column must be the same in all rows (the root)")
+        raise HierarchyError(f"row {second}: the last column must be the same in all rows (the root)")
     parents = [
         tuple(upper[above[column][label][0]] for label in lower)
         for column, (lower, upper) in enumerate(pairwise(layers))

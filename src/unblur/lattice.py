@@ -36,7 +36,7 @@ class Lattice:
     >>> from unblur.hierarchy import halves
     >>> grid = [halves(Decimal(0), Decimal(100), layers=2), halves(Decimal(0), Decimal(80), layers=2)]
     >>> list(Lattice(grid, finest=(1, 1)).groups())
-    [((1, 1),), ((1, 2),), ((2, 1),), ((2, 2),)]
+    [((1, 1),), ((2, 1),), ((1, 2),), ((2, 2),)]
     """
 
     hierarchies: Sequence[Hierarchy]

@@ -7,6 +7,7 @@ columns are read as text, whatever they look like.
 
 from __future__ import annotations
 
+import difflib
 import gzip
 import os
 import re
@@ -96,6 +97,13 @@ class Table:
     def columns(self) -> list[str]:
         """The names of the table's own columns."""
         return [name for name in self.rows.columns if name != ROW]
+
+    def require(self, name: str) -> None:
+        """Refuse a column that is not there, with the likeliest of those that are."""
+        if name not in self.columns:
+            close = difflib.get_close_matches(name, self.columns, 1, 0.5)
+            hint = f"; did you mean {close[0]!r}?" if close else f"; it has: {', '.join(self.columns[:12])}"
+            raise TableError(f"{self.name}: there is no column {name!r}{hint}")
 
 
 def open_table(source: Any, workspace: Workspace, *, columns: Sequence[str] = (), encoding: str | None = None) -> Table:

@@ -30,8 +30,10 @@ def read_hierarchy(path: Path, *, step: Decimal | None = None) -> Hierarchy:
     rows = _rows(path)
     if not rows:
         raise HierarchyError(f"{path}: the file is empty; rows of a value and its ever coarser labels are needed")
-    where = f"{path}: row {{}}".format
-    tree = from_rows(rows, where=where)
+    try:
+        tree = from_rows(rows)
+    except HierarchyError as error:
+        raise HierarchyError(f"{path}: {error}") from error
     intervals = _as_intervals(rows)
     if intervals is None:
         if step is not None:
@@ -152,7 +154,7 @@ class _IntervalReader:
         for label, interval in by_label.items():
             low, high = interval.half_open(self.step, closed_means_open=touching)
             if low is None or high is None:
-                self.notes.append(f"{label} is taken to end at the last value of the file")
+                self.notes.append(f"{label} is taken to end at the outermost value of the file")
             bounds[label] = (
                 low if low is not None else min(self.values),
                 high if high is not None else max(self.values) + self.step,

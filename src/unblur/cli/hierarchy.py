@@ -15,9 +15,9 @@ import typer
 from unblur.errors import ConfigError
 
 if TYPE_CHECKING:
+    from unblur.building.drafts import Draft
+    from unblur.building.profiling import Column
     from unblur.config import Config
-    from unblur.drafts import Draft
-    from unblur.profiling import Column
 
     Builder = Callable[[Column], Draft]
 
@@ -78,7 +78,7 @@ def build(
 
     Choose one of --equal, --quantile, --dates and --mask. The lines for the config go to standard output.
     """
-    from unblur.drafts import check_draft_target
+    from unblur.building.drafts import check_draft_target
 
     methods = {"--equal": equal is not None, "--quantile": quantile is not None, "--dates": bool(dates), "--mask": mask}
     chosen = [name for name, given in methods.items() if given]
@@ -115,7 +115,7 @@ def check(
     encoding: EncodingOption = None,
 ) -> None:
     """Check hierarchies, and draw them."""
-    from unblur.cli.hierarchy_tree import show
+    from unblur.cli.tree import show
 
     if path.suffix.lower() != ".toml" and table is not None and column is None:
         raise ConfigError("--table needs --column NAME: the column that the hierarchy file is for")
@@ -137,9 +137,9 @@ def infer(
     encoding: EncodingOption = None,
 ) -> None:
     """Guess the hierarchy of a column from the labels of a release."""
-    from unblur.drafts import check_draft_target
-    from unblur.inferring import Domain
-    from unblur.inferring import infer as guess
+    from unblur.building.drafts import check_draft_target
+    from unblur.building.inferring import Domain
+    from unblur.building.inferring import infer as guess
 
     check_draft_target(out, release)
     domain = Domain(_number("--low", low), _number("--high", high), _number("--step", step))
@@ -151,7 +151,7 @@ def infer(
 def _intervals(
     equal: int | None, quantile: int | None, *, step: str | None, fanout: str | None, low: str | None, high: str | None
 ) -> Builder:
-    from unblur.building import IntervalPlan, build_equal, build_quantile
+    from unblur.building.intervals import IntervalPlan, build_equal, build_quantile
 
     method, leaves = (build_equal, equal) if equal is not None else (build_quantile, quantile or 0)
     plan = IntervalPlan(
@@ -165,7 +165,7 @@ def _intervals(
 
 
 def _dates(layers: str, low: str | None, high: str | None) -> Builder:
-    from unblur.dates import build_dates, check_periods
+    from unblur.building.dates import build_dates, check_periods
 
     periods = [name.strip() for name in layers.split(",")]
     check_periods(periods)
@@ -173,7 +173,7 @@ def _dates(layers: str, low: str | None, high: str | None) -> Builder:
 
 
 def _masks(mask_from: Literal["left", "right"] | None, pad: str | None) -> Builder:
-    from unblur.masks import build_mask
+    from unblur.building.masks import build_mask
 
     if pad is not None and len(pad) != 1:
         raise ConfigError(f"--pad takes one character, not {len(pad)}")
@@ -182,7 +182,7 @@ def _masks(mask_from: Literal["left", "right"] | None, pad: str | None) -> Build
 
 @contextmanager
 def _column(table: str, name: str, encoding: str | None) -> Iterator[Column]:
-    from unblur.profiling import Column
+    from unblur.building.profiling import Column
     from unblur.sources import Workspace, open_table
 
     with Workspace() as workspace:

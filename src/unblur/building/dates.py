@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 
-from unblur.drafts import Draft, draft
+from unblur.building.drafts import Draft, draft
+from unblur.building.profiling import Column, profile_dates
 from unblur.errors import HierarchyError
 from unblur.hierarchy import CategoryHierarchy, from_rows
 from unblur.labels import ROOT_LABEL
-from unblur.profiling import Column, profile_dates
 
 PERIODS: Mapping[str, Callable[[date], str]] = {
     "day": date.isoformat,

@@ -9,11 +9,11 @@ from math import prod
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Literal
 
-from unblur.drafts import Draft, draft
+from unblur.building.drafts import Draft, draft
+from unblur.building.profiling import MOST_DISTINCT, Codes, Column, profile_codes
 from unblur.errors import HierarchyError, TableError
 from unblur.hierarchy import CategoryHierarchy, from_rows
 from unblur.labels import ROOT_LABEL
-from unblur.profiling import MOST_DISTINCT, Codes, Column, profile_codes
 
 Side = Literal["left", "right"]
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import tomli_w
 
 from unblur.arx.hierarchy_csv import write_hierarchy
+from unblur.building.profiling import Column
 from unblur.config import Config, QuasiIdentifier
 from unblur.errors import ConfigError, HierarchyError, OutputError
 from unblur.hierarchy import Hierarchy, IntervalHierarchy, from_cuts
 from unblur.output import Outputs, check_target
-from unblur.profiling import Column
 from unblur.tables import assign_cells
 
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from unblur.drafts import Draft, draft, toml_number
+from unblur.building.drafts import Draft, draft, toml_number
+from unblur.building.profiling import Column, Numbers, number_expression, profile_numbers
 from unblur.engines import engine_of
 from unblur.errors import HierarchyError
 from unblur.hierarchy import from_cuts
-from unblur.profiling import Column, Numbers, number_expression, profile_numbers
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from unblur.drafts import Draft, toml_number
+from unblur.building.drafts import Draft, toml_number
+from unblur.building.laminar import Bounds, Family
+from unblur.building.masks import infer_masks, is_mask
+from unblur.building.profiling import Column, Tally
 from unblur.errors import HierarchyError, TableError
 from unblur.hierarchy import IntervalHierarchy
 from unblur.labels import ROOT_LABEL, Interval, parse_interval, parse_number
-from unblur.laminar import Bounds, Family
-from unblur.masks import infer_masks, is_mask
-from unblur.profiling import Column, Tally
 
 HalfOpen = tuple[Decimal | None, Decimal | None]
 

@@ -5,7 +5,6 @@ Only aggregates leave the engine: bounds, counts, and, where a hierarchy must li
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -40,11 +39,7 @@ class Column:
     name: str
 
     def __post_init__(self) -> None:
-        columns = self.table.columns
-        if self.name not in columns:
-            close = difflib.get_close_matches(self.name, columns, 1, 0.5)
-            hint = f"; did you mean {close[0]!r}?" if close else f"; it has: {', '.join(columns[:12])}"
-            raise TableError(f"{self.table.name}: there is no column {self.name!r}{hint}")
+        self.table.require(self.name)
 
     @property
     def where(self) -> str:
