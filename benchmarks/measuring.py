@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -36,6 +38,22 @@ def middle(measurements: list[Measurement]) -> Measurement:
 def seconds(action: Callable[[], object], *, repeats: int = 3) -> float:
     """Time an action here: the median of some repetitions."""
     return median(_once(action) for _ in range(repeats))
+
+
+@contextmanager
+def at_most(limit: float) -> Iterator[None]:
+    """Raise `TimeoutError` inside after so many seconds."""
+
+    def stop(number: int, frame: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, limit)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _once(action: Callable[[], object]) -> float:

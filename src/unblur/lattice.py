@@ -79,6 +79,13 @@ class Lattice:
         for _, tied in groupby(ordered, key=lambda entry: entry[0]):
             yield tuple(state for _, state in tied)
 
+    def key(self, state: State) -> tuple[int, int, int]:
+        """What orders the states: loss, c1 and c2, each brought to a whole number."""
+        places = [(layer - low, layer) for layer, low in zip(state, self.finest, strict=True)]
+        loss = math.prod(weights[place] for weights, (place, _) in zip(self._weights, places, strict=True))
+        c2 = sum(layer * share for (_, layer), share in zip(places, self._height_shares, strict=True))
+        return loss, sum(state), c2
+
     def loss(self, state: State) -> float:
         """Return the information loss of a state, for display; `groups` compares exactly."""
         product_of_factors = float(math.prod(self._factor(i, layer) for i, layer in enumerate(state)))

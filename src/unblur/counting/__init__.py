@@ -1,0 +1,1 @@
+"""Counting what is plausible: one problem, several engines that must agree."""

@@ -1,0 +1,123 @@
+"""What is counted: for a region, how many ways there are to place n records in it.
+
+Placing records in two disjoint regions convolves these numbers. Three families stay within themselves, so that a region
+is described by a single number that adds up:
+
+- distinct points: `C(V, n)`, by Vandermonde's identity;
+- any points, records told apart: `V^n`, by the binomial theorem (*labelled*: choosing which records go where counts);
+- numbers per cell: `C(N + n - 1, n)`.
+
+For anything else (say, no cell with exactly one record) a region is described by the numbers themselves, up to the size
+of the class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import comb
+from typing import Any, Protocol
+
+from unblur.counting.problem import Records
+from unblur.grid import Free
+
+
+class Weights(Protocol):
+    """How to describe a region, join regions, and count placements in one."""
+
+    labelled: bool
+    """Whether records are told apart: then placing `n` and `m` of them in two regions has `C(n + m, n)` ways."""
+
+    def of(self, free: Free) -> Any:
+        """Describe a region."""
+        ...
+
+    def join(self, regions: Sequence[Any]) -> Any:
+        """Describe the union of disjoint regions."""
+        ...
+
+    def without(self, whole: Any, part: Any) -> Any:
+        """Describe a region without a part of it."""
+        ...
+
+    def ways(self, region: Any, n: int) -> int:
+        """Count the ways to place n records in a region."""
+        ...
+
+
+@dataclass(frozen=True)
+class Family:
+    """Weights that are told by one number per region."""
+
+    labelled: bool
+    measure: Callable[[Free], int]
+    formula: Callable[[int, int], int]
+
+    def of(self, free: Free) -> int:
+        return self.measure(free)
+
+    def join(self, regions: Sequence[int]) -> int:
+        return sum(regions)
+
+    def without(self, whole: int, part: int) -> int:
+        return whole - part
+
+    def ways(self, region: int, n: int) -> int:
+        return self.formula(region, n)
+
+
+DISTINCT = Family(labelled=False, measure=lambda free: free.volume, formula=comb)
+ANY = Family(labelled=True, measure=lambda free: free.volume, formula=lambda volume, n: volume**n)
+COMBINATIONS = Family(
+    labelled=False,
+    measure=lambda free: free.cells,
+    formula=lambda cells, n: comb(cells + n - 1, n) if cells else n == 0,
+)
+
+
+@dataclass(frozen=True)
+class Series:
+    """Weights told number by number, up to a size: a region is the tuple of its ways for 0, 1, 2, … records."""
+
+    labelled: bool
+    size: int
+    one: Callable[[Free], tuple[int, ...]]
+    """The numbers of a region."""
+
+    def of(self, free: Free) -> tuple[int, ...]:
+        return self.one(free)
+
+    def join(self, regions: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+        return reduce(self.product, regions, (1,) + (0,) * self.size)
+
+    def product(self, left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(
+            sum(left[i] * right[n - i] * self._choices(n, i) for i in range(n + 1)) for n in range(self.size + 1)
+        )
+
+    def power(self, region: tuple[int, ...], times: int) -> tuple[int, ...]:
+        """Join as many equal regions."""
+        result = self.join([])
+        while times:
+            if times & 1:
+                result = self.product(result, region)
+            region, times = self.product(region, region), times >> 1
+        return result
+
+    def without(self, whole: tuple[int, ...], part: tuple[int, ...]) -> tuple[int, ...]:
+        rest: list[int] = []  # part[0] is 1: no record can be placed in one way
+        for n in range(self.size + 1):
+            rest.append(whole[n] - sum(rest[i] * part[n - i] * self._choices(n, i) for i in range(n)))
+        return tuple(rest)
+
+    def ways(self, region: tuple[int, ...], n: int) -> int:
+        return region[n]
+
+    def _choices(self, n: int, i: int) -> int:
+        return comb(n, i) if self.labelled else 1
+
+
+def solutions(records: Records) -> Family:
+    """Weights that count raw data sets."""
+    return DISTINCT if records == "distinct" else ANY

@@ -1,0 +1,166 @@
+"""The grid of cells: boxes in it, and what is left of a box when others have taken their part.
+
+In each attribute the nodes of the finest layer stand in the order of the tree, so every node, of whatever layer, is a
+run of neighbours, and every segment a box. A box has a *volume* (raw records that fit in it) and *cells*; both are
+products over the attributes, so what is left of a box is measured by cutting along the edges of the boxes that overlap
+it, never by listing cells: the cost follows the boxes, not the grid.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from unblur.hierarchy import Hierarchy, Ranks
+from unblur.lattice import Lattice, Segment, State
+
+Span = tuple[int, int]
+"""A run of neighbouring nodes of the finest layer: first, and one after the last."""
+Box = tuple[Span, ...]
+
+
+@dataclass(frozen=True)
+class Free:
+    """What is free in a region: disjoint boxes, the raw records that fit in them, and their cells."""
+
+    volume: int = 0
+    cells: int = 0
+    pieces: tuple[Box, ...] = ()
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The cells of a lattice, addressed by boxes."""
+
+    lattice: Lattice
+
+    def box(self, state: State, segment: Segment) -> Box:
+        """Return the box of a segment."""
+        return tuple(
+            (int(axis.starts[layer][rank]), int(axis.ends[layer][rank]))
+            for axis, layer, rank in zip(self._axes, state, segment, strict=True)
+        )
+
+    def children(self, attribute: int, layer: int, rank: int) -> list[Span]:
+        """Return the spans of a node's children."""
+        axis = self._axes[attribute]
+        ranks = axis.tree.children(layer, rank)
+        return sorted((int(axis.starts[layer - 1][r]), int(axis.ends[layer - 1][r])) for r in ranks)
+
+    def volume(self, box: Box) -> int:
+        """Count the raw records that fit in a box."""
+        return prod(int(axis.total[b] - axis.total[a]) for axis, (a, b) in zip(self._axes, box, strict=True))
+
+    def cells(self, box: Box) -> Iterator[tuple[int, ...]]:
+        """List the cells of a box: positions on the axes, the last fastest."""
+        return product(*(range(a, b) for a, b in box))
+
+    def labels(self, cell: Sequence[int]) -> tuple[str, ...]:
+        """Name a cell by the labels of its nodes."""
+        return tuple(
+            axis.tree.label(low, int(axis.order[position]))
+            for axis, low, position in zip(self._axes, self.lattice.finest, cell, strict=True)
+        )
+
+    def positions(self, attribute: int) -> Ranks:
+        """Return, for each node of the finest layer by rank, its position on the axis."""
+        return self._axes[attribute].position
+
+    def free(self, box: Box, taken: Sequence[Box]) -> Free:
+        """Measure what is left of a box outside the boxes that were taken before."""
+        pieces = tuple(_pieces(box, taken))
+        cells = sum(prod(b - a for a, b in piece) for piece in pieces)
+        return Free(sum(map(self.volume, pieces)), cells, pieces)
+
+    def cell_volumes(self, free: Free) -> Counter[int]:
+        """Count the free cells of each volume."""
+        result: Counter[int] = Counter()
+        for piece in free.pieces:
+            volumes = Counter({1: 1})
+            for axis, span in zip(self._axes, piece, strict=True):
+                volumes = _products(volumes, axis.lengths_in(span))
+            result.update(volumes)
+        return result
+
+    @cached_property
+    def _axes(self) -> list[_Axis]:
+        return [_Axis(tree, low) for tree, low in zip(self.lattice.hierarchies, self.lattice.finest, strict=True)]
+
+
+class _Axis:
+    """One attribute: the nodes of its finest layer in the order of the tree."""
+
+    def __init__(self, tree: Hierarchy, finest: int) -> None:
+        self.tree = tree
+        nodes = np.arange(tree.nodes(finest))
+        above = [tree.climb(nodes, finest, layer) for layer in range(finest, tree.height + 1)]
+        self.order = np.lexsort(above)  # the root first, then ever finer
+        self.position = np.empty_like(self.order)
+        self.position[self.order] = nodes
+        self.lengths = (
+            np.ones(len(nodes), np.int64)
+            if finest == 0
+            else np.array([tree.length(finest, int(rank)) for rank in self.order], np.int64)
+        )
+        self.total = np.concatenate(([0], np.cumsum(self.lengths)))
+        self.starts: dict[int, Ranks] = {}
+        self.ends: dict[int, Ranks] = {}
+        for layer, ranks in enumerate(above, finest):
+            ordered = ranks[self.order]
+            first = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+            self.starts[layer] = np.empty(tree.nodes(layer), np.int64)
+            self.starts[layer][ordered[first]] = first
+            self.ends[layer] = np.empty(tree.nodes(layer), np.int64)
+            self.ends[layer][ordered[first]] = np.concatenate((first[1:], [len(nodes)]))
+        self._counted: dict[Span, Counter[int]] = {}
+
+    def lengths_in(self, span: Span) -> Counter[int]:
+        """How many nodes of a span have each length."""
+        if span not in self._counted:
+            values, counts = np.unique(self.lengths[span[0] : span[1]], return_counts=True)
+            self._counted[span] = Counter(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+        return self._counted[span]
+
+
+def _products(left: Counter[int], right: Counter[int]) -> Counter[int]:
+    result: Counter[int] = Counter()
+    for (a, m), (b, n) in product(left.items(), right.items()):
+        result[a * b] += m * n
+    return result
+
+
+def _pieces(box: Box, taken: Sequence[Box]) -> Iterator[Box]:
+    """Cut a box along the edges of the taken ones until every piece is free or taken; yield the free ones."""
+    overlapping = [other for other in taken if all(a < d and c < b for (a, b), (c, d) in zip(box, other, strict=True))]
+    if not overlapping:
+        yield box
+        return
+    cut = _best_cut(box, overlapping)
+    if cut is None:  # some box covers this one
+        return
+    attribute, position = cut
+    first, last = box[attribute]
+    yield from _pieces((*box[:attribute], (first, position), *box[attribute + 1 :]), overlapping)
+    yield from _pieces((*box[:attribute], (position, last), *box[attribute + 1 :]), overlapping)
+
+
+def _best_cut(box: Box, taken: Sequence[Box]) -> tuple[int, int] | None:
+    """Find an edge of a taken box inside this one; the edge that most boxes share, so that they part early."""
+    edges: Counter[tuple[int, int]] = Counter()
+    for other in taken:
+        inside = [
+            (attribute, edge)
+            for attribute, ((a, b), span) in enumerate(zip(box, other, strict=True))
+            for edge in span
+            if a < edge < b
+        ]
+        if not inside:
+            return None
+        edges.update(inside)
+    return edges.most_common(1)[0][0]
