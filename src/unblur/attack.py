@@ -1,15 +1,15 @@
 """The attack: what the published classes say about where their records are.
 
-It takes a `Release` and nothing else. For every class, and for the outliers, it states the counting `Problem`: the cells
-that earlier classes have emptied are not free, and no child of a node can hold as many records as would have made a
-class of its own.
+It takes a `Release` and nothing else. For every class, and for the outliers, it states the counting `Problem`: the
+cells that earlier classes have emptied are not free, and no child of a node can hold as many records as would have made
+a class of its own.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
@@ -47,7 +47,6 @@ class Attack:
 
     release: Release
     inference: Inference
-
 
     @cached_property
     def grid(self) -> Grid:

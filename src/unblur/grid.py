@@ -8,6 +8,8 @@ it, never by listing cells: the cost follows the boxes, not the grid.
 
 from __future__ import annotations
 
+import random
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -60,6 +62,13 @@ class Grid:
     def cells(self, box: Box) -> Iterator[tuple[int, ...]]:
         """List the cells of a box: positions on the axes, the last fastest."""
         return product(*(range(a, b) for a, b in box))
+
+    def random_cell(self, box: Box, rng: random.Random) -> tuple[int, ...]:
+        """Draw the cell of a raw record that lies anywhere in a box."""
+        return tuple(
+            bisect_right(axis.total, rng.randrange(int(axis.total[a]), int(axis.total[b]))) - 1
+            for axis, (a, b) in zip(self._axes, box, strict=True)
+        )
 
     def labels(self, cell: Sequence[int]) -> tuple[str, ...]:
         """Name a cell by the labels of its nodes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from unblur.config import Config
 from unblur.lattice import Segment, State
@@ -27,6 +27,8 @@ class Release:
     """In the order in which they were made."""
     outliers: int
     """How many records are suppressed."""
+    sha256: str | None = field(default=None, kw_only=True)
+    """The hash of the file that was read."""
 
     @property
     def rows(self) -> int:

@@ -2,8 +2,8 @@
 
 A class of `size` records lies in a segment. Each of its generalized attributes has children, and no child may hold
 `bound` records or more: they would have made a class of their own. Nothing finer needs to be said, because every
-smaller segment lies inside a child. So only the *blocks* matter, the products of one child per attribute, and of a block
-only what is free in it.
+smaller segment lies inside a child. So only the *blocks* matter, the products of one child per attribute, and of a
+block only what is free in it.
 """
 
 from __future__ import annotations

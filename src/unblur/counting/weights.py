@@ -26,8 +26,10 @@ from unblur.grid import Free
 class Weights(Protocol):
     """How to describe a region, join regions, and count placements in one."""
 
-    labelled: bool
-    """Whether records are told apart: then placing `n` and `m` of them in two regions has `C(n + m, n)` ways."""
+    @property
+    def labelled(self) -> bool:
+        """Whether records are told apart: then placing `n` and `m` of them in two regions has `C(n + m, n)` ways."""
+        ...
 
     def of(self, free: Free) -> Any:
         """Describe a region."""

@@ -1,0 +1,177 @@
+"""What is left plausible for one class: counts, odds per cell, samples, and all placements in turn.
+
+Inside a block every placement of its records is as good as any other, so the odds of a cell follow from those of its
+block: how many records the block holds, times the chance that so many of them fall in the cell.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import comb
+
+from unblur.counting.exact import ExactCount
+from unblur.counting.problem import Block, Problem, Records
+from unblur.counting.weights import COMBINATIONS, Series, solutions
+from unblur.grid import Box, Free, Grid
+
+Cell = tuple[int, ...]
+"""A cell by its positions on the axes."""
+
+
+@dataclass(frozen=True)
+class Placements:
+    """All ways to place the records of a class that the release leaves open."""
+
+    grid: Grid
+    problem: Problem
+    records: Records
+
+    @cached_property
+    def solutions(self) -> int:
+        """Count the raw data sets: the paper's CRA_solutions."""
+        return self._exact.count()
+
+    @cached_property
+    def combinations(self) -> int:
+        """Count the placements that differ in how many records some cell holds."""
+        return ExactCount(self.problem, COMBINATIONS).count()
+
+    def block_odds(self, block: Block) -> list[Fraction]:
+        """The probability that a block holds 0, 1, 2, … records."""
+        if block not in self._odds:
+            counts = self._exact.distribution(block)
+            self._odds[block] = [Fraction(count, self.solutions) for count in counts]
+        return self._odds[block]
+
+    def cell_odds(self, cell: Cell) -> list[Fraction]:
+        """The probability that a cell holds 0, 1, 2, … records."""
+        block = self.block_of(cell)
+        if block is None:
+            return [Fraction(1)]
+        here = self.grid.volume(tuple((position, position + 1) for position in cell))
+        whole = self.problem.free[block].volume
+        odds = [Fraction(0)] * (self.problem.size + 1)
+        for n, chance in enumerate(self.block_odds(block)):
+            if chance:
+                for j in range(n + 1):
+                    odds[j] += chance * self._share(j, n, here, whole)
+        while len(odds) > 1 and not odds[-1]:
+            odds.pop()
+        return odds
+
+    def _share(self, j: int, n: int, here: int, whole: int) -> Fraction:
+        """The chance that just j of the n records of a region fall in a part of it."""
+        if self.records == "distinct":
+            return Fraction(comb(here, j) * comb(whole - here, n - j), comb(whole, n))
+        return Fraction(comb(n, j) * here**j * (whole - here) ** (n - j), whole**n)
+
+    def block_of(self, cell: Cell) -> Block | None:
+        """Find the block of a free cell; None if the cell is not free."""
+        for block in self.problem.blocks:
+            if any(_holds(piece, cell) for piece in self.problem.free[block].pieces):
+                return block
+        return None
+
+    @cached_property
+    def singling_out(self) -> Fraction:
+        """The probability that at least one cell holds exactly one record."""
+        series = Series(solutions(self.records).labelled, self.problem.size, lambda free: self._no_single(series, free))
+        return 1 - Fraction(ExactCount(self.problem, series).count(), self.solutions)
+
+    def _no_single(self, series: Series, free: Free) -> tuple[int, ...]:
+        ways = solutions(self.records).formula
+        parts = [
+            series.power(tuple(0 if n == 1 else ways(volume, n) for n in range(self.problem.size + 1)), cells)
+            for volume, cells in self.grid.cell_volumes(free).items()
+        ]
+        return series.join(parts)
+
+    def sample(self, rng: random.Random) -> Counter[Cell]:
+        """Draw one placement, each raw data set being as likely as any other: the number of records per cell."""
+        fixed: dict[Block, int] = {}
+        for block in self.problem.blocks:
+            if sum(fixed.values()) == self.problem.size:
+                break
+            counts = self._exact.distribution(block, fixed)
+            fixed[block] = rng.choices(range(len(counts)), weights=_proportional(counts))[0]
+        drawn: Counter[Cell] = Counter()
+        for block, n in fixed.items():
+            drawn.update(self._draw(self.problem.free[block], n, rng))
+        return drawn
+
+    def _draw(self, free: Free, n: int, rng: random.Random) -> Iterator[Cell]:
+        """Draw n raw records from a region, and tell their cells."""
+        seen: set[tuple[Cell, int]] = set()
+        volumes = [self.grid.volume(piece) for piece in free.pieces]
+        while n:
+            piece = rng.choices(free.pieces, weights=_proportional(volumes))[0]
+            cell = self.grid.random_cell(piece, rng)
+            if self.records == "distinct":
+                point = (cell, rng.randrange(self.grid.volume(tuple((p, p + 1) for p in cell))))
+                if point in seen:
+                    continue
+                seen.add(point)
+            n -= 1
+            yield cell
+
+    def enumerate(self) -> Iterator[dict[Cell, int]]:
+        """Go through all placements, in a fixed order: cells in order, the first ones filled last."""
+        for fixed in self._block_counts({}, 0):
+            yield from self._fill_blocks(list(fixed.items()), {})
+
+    def _block_counts(self, fixed: Mapping[Block, int], place: int) -> Iterator[dict[Block, int]]:
+        if place == len(self.problem.blocks):
+            if sum(fixed.values()) == self.problem.size:
+                yield dict(fixed)
+            return
+        block = self.problem.blocks[place]
+        for n, count in enumerate(self._exact.distribution(block, fixed)):
+            if count:
+                yield from self._block_counts({**fixed, block: n}, place + 1)
+
+    def _fill_blocks(self, blocks: list[tuple[Block, int]], filled: dict[Cell, int]) -> Iterator[dict[Cell, int]]:
+        if not blocks:
+            yield filled
+            return
+        (block, n), *others = blocks
+        cells = sorted(cell for piece in self.problem.free[block].pieces for cell in self.grid.cells(piece))
+        for counts in self._compositions(cells, n):
+            yield from self._fill_blocks(others, filled | counts)
+
+    def _compositions(self, cells: list[Cell], n: int) -> Iterator[dict[Cell, int]]:
+        if n == 0:
+            yield {}
+        elif cells:
+            first, *others = cells
+            volume = self.grid.volume(tuple((p, p + 1) for p in first))
+            for here in range(min(n, volume) if self.records == "distinct" else n, -1, -1):
+                for rest in self._compositions(others, n - here):
+                    yield ({first: here} if here else {}) | rest
+
+    @cached_property
+    def _exact(self) -> ExactCount:
+        return ExactCount(self.problem, solutions(self.records))
+
+    @cached_property
+    def _odds(self) -> dict[Block, list[Fraction]]:
+        return {}
+
+
+def published_solutions(volume: int, size: int, records: Records) -> int:
+    """Count the raw data sets that the label alone leaves open: the paper's LR_solutions."""
+    return solutions(records).formula(volume, size)
+
+
+def _holds(box: Box, cell: Cell) -> bool:
+    return all(first <= position < last for (first, last), position in zip(box, cell, strict=True))
+
+
+def _proportional(counts: list[int]) -> list[float]:
+    """Turn exact counts, however large, into weights for `random.choices`."""
+    largest = max(counts)
+    return [float(Fraction(count, largest)) for count in counts]

@@ -1,0 +1,147 @@
+"""Releases read back from a table: labels become nodes, rows become classes.
+
+Labels are matched by their text, or as intervals in any dialect. A label may stand on two layers of one hierarchy (a
+node with a single child). Then its class was made on the finer of them: the segment is the same, the finer state comes
+first in every order that never prefers more loss, and it would have taken all the records.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unblur.config import Config, QuasiIdentifier, load_config
+from unblur.engines import engine_of
+from unblur.errors import TableError
+from unblur.hierarchy import IntervalHierarchy
+from unblur.labels import ROOT_LABEL, parse_interval, parse_number
+from unblur.release import EquivalenceClass, Release
+from unblur.sources import ROW, Table, Workspace, open_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Node = tuple[int, int]
+"""A layer and a rank."""
+
+
+def read_release(
+    source: Any,
+    config: Config | Mapping[str, Any] | str | os.PathLike[str],
+    *,
+    encoding: str | None = None,
+) -> Release:
+    """Read a release from any table, with the config that describes it."""
+    config = load_config(config)
+    names = [each.name for each in config.quasi_identifiers]
+    with Workspace() as workspace:
+        table = open_table(source, workspace, columns=names, encoding=encoding)
+        for name in names:
+            table.require(name)
+        groups = _groups(table, names)
+    if not groups.num_rows:
+        raise TableError(f"{table.name}: there are no rows, only a header")
+    columns = [_nodes(table, attribute, groups, f"label_{i}") for i, attribute in enumerate(config.quasi_identifiers)]
+    sizes = Counter[tuple[tuple[int, ...], tuple[int, ...]]]()
+    for nodes, count in zip(zip(*columns, strict=True), groups["rows"].to_pylist(), strict=True):
+        state, segment = zip(*nodes, strict=True)
+        sizes[state, segment] += count
+    lattice = config.lattice
+    outliers = sizes.pop((lattice.top, (0,) * len(names)), 0)
+    classes = [EquivalenceClass(state, segment, size) for (state, segment), size in sizes.items()]
+    classes.sort(key=lambda each: (*lattice.key(each.state), each.state, each.segment))
+    return Release(config, tuple(classes), outliers, sha256=_sha256(source))
+
+
+def _groups(table: Table, names: Sequence[str]) -> pa.Table:
+    """Count the rows of each combination of labels."""
+    labels = table.rows.select(
+        *([ROW] if table.numbered else []), **{name: table.rows[name].cast("string") for name in names}
+    )
+    counts = {"rows": labels.count()} | ({"first": labels[ROW].min()} if table.numbered else {})
+    renamed = {f"label_{i}": labels[name] for i, name in enumerate(names)}
+    return engine_of(table.rows).fetch(labels.group_by(**renamed).aggregate(**counts))
+
+
+def _nodes(table: Table, attribute: QuasiIdentifier, groups: pa.Table, column: str) -> list[Node]:
+    """Find the node of every group's label, or say which rows have a label that is none."""
+    reader = LabelReader(attribute)
+    labels = groups[column].to_pylist()
+    nodes = [reader.node(label) for label in labels]
+    wrong = [i for i, node in enumerate(nodes) if node is None]
+    if wrong:
+        count = sum(groups["rows"][i].as_py() for i in wrong)
+        place = f" row {min(groups['first'][i].as_py() for i in wrong) + 1}:" if table.numbered else ""
+        rows = "1 such row" if count == 1 else f"{count:,} such rows"
+        raise TableError(
+            f"{table.name}: column {attribute.name!r}:{place} a label that its hierarchy does not have ({rows})"
+        )
+    return [node for node in nodes if node is not None]
+
+
+class LabelReader:
+    """Finds the node that a label of one attribute names."""
+
+    def __init__(self, attribute: QuasiIdentifier) -> None:
+        self._tree, self._finest = attribute.hierarchy, attribute.finest_layer
+
+    def node(self, label: str | None) -> Node | None:
+        """Return the finest node with this label; None if there is none."""
+        if label is None:
+            return None
+        if label in self._by_text:
+            return self._by_text[label]
+        if label.strip() == ROOT_LABEL:
+            return self._tree.height, 0
+        if isinstance(self._tree, IntervalHierarchy):
+            return self._interval(label) or self._number(label, self._tree)
+        return self._by_text.get(label.strip())
+
+    def _interval(self, label: str) -> Node | None:
+        found = parse_interval(label)
+        if found is None:
+            return None
+        assert isinstance(self._tree, IntervalHierarchy)
+        for touching in (False, True):
+            low, high = found.half_open(self._tree.step, closed_means_open=touching)
+            bounds = (self._tree.low if low is None else low, self._tree.high if high is None else high)
+            if bounds in self._by_bounds:
+                return self._by_bounds[bounds]
+        return None
+
+    def _number(self, label: str, tree: IntervalHierarchy) -> Node | None:
+        value = parse_number(label)
+        if self._finest > 0 or value is None or not tree.low <= value < tree.high:
+            return None
+        return 0, int((value - tree.low) / tree.step)
+
+    @cached_property
+    def _by_text(self) -> dict[str, Node]:
+        layers = range(self._tree.height, max(self._finest, self._tree.kind == "interval") - 1, -1)
+        return {
+            self._tree.label(layer, rank): (layer, rank) for layer in layers for rank in range(self._tree.nodes(layer))
+        }
+
+    @cached_property
+    def _by_bounds(self) -> dict[tuple[Decimal, Decimal], Node]:
+        tree = self._tree
+        assert isinstance(tree, IntervalHierarchy)
+        return {
+            tree.interval(layer, rank): (layer, rank)
+            for layer in range(tree.height, 0, -1)
+            for rank in range(tree.nodes(layer))
+        }
+
+
+def _sha256(source: Any) -> str | None:
+    """Hash a file; None for what is no file."""
+    if not isinstance(source, str | os.PathLike) or not Path(source).is_file():
+        return None
+    with Path(source).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
