@@ -26,7 +26,7 @@ class Measurement:
 def measure(job: str, source: Path, target: Path, *, threads: int) -> Measurement:
     """Run a job of `benchmarks.jobs` in a fresh process."""
     command = [sys.executable, "-m", "benchmarks.jobs", job, str(source), str(target), str(threads)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return Measurement(**json.loads(done.stdout.splitlines()[-1]))
 
 

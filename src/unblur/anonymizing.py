@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from unblur.config import Config, Mechanism, load_config
-from unblur.engines import engine_of
 from unblur.errors import ConfigError, TableError, UnblurWarning
-from unblur.output import Outputs, check_format, check_target, write_rows
+from unblur.labels import ROOT_LABEL
+from unblur.output import RECORDS, Outputs, check_rows_target, has_groups, read_back, write_rows
 from unblur.recoding import Iteration, Progress, Recoding, global_recoding, local_recoding
 from unblur.release import Release
 from unblur.sources import Table, Workspace, open_table
@@ -49,7 +49,9 @@ class AnonymizedRelease(Release):
 
     def to_arrow(self) -> pa.Table:
         """Return the published rows as an Arrow table."""
-        return engine_of(self.published).fetch(self.published)
+        rows = self.table.fetch(self.published)
+        self._check_published(rows)
+        return rows
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the published rows as a pandas data frame."""
@@ -65,16 +67,33 @@ class AnonymizedRelease(Release):
         """Write the rows to a CSV or Parquet file, the config beside it (`.toml`), and the trace if a path is given."""
         import json
 
-        target = Path(path)
-        check_outputs(target, self.config, trace=trace)
+        target, trace = Path(path), Path(trace) if trace is not None else None
+        check_rows_target(target, [self.table.path, *self.config.paths], trace=trace)
         separator = "\t" if target.suffix.lower() == ".tsv" else self.table.separator or ";"
         with Outputs() as outputs:
             written = write_rows(self.published, target, outputs, self.workspace, separator=separator)
-            if written != self.rows:
-                raise TableError(f"{self.table.name}: the table changed while it was read; nothing was written")
-            outputs.write_text(target.with_suffix(".toml"), self.config.to_toml(target.parent))
+            self._check_published(read_back(written, target, self.workspace, separator=separator))
+            outputs.write_text(target.with_suffix(".toml"), self.config.to_toml(target.resolve().parent))
             if trace is not None:
-                outputs.write_text(Path(trace), json.dumps(self.trace(), indent=1, ensure_ascii=False) + "\n")
+                text = json.dumps(self.trace(), indent=1, ensure_ascii=False) + "\n"
+                outputs.write_text(trace, text, private=True)
+
+    def _check_published(self, rows: Any) -> None:
+        """Refuse rows that do not make up the classes: the table was another one when it was read again."""
+        if not self.table.steady and not has_groups(rows, self.expected_groups(), self.workspace):
+            raise TableError(f"{self.table.name}: the rows changed while they were read; nothing was written")
+
+    def expected_groups(self) -> pa.Table:
+        """The labels and sizes of all classes, and of the outliers."""
+        import pyarrow as pa
+
+        names = [each.name for each in self.config.quasi_identifiers]
+        groups: list[dict[str, Any]] = [
+            {**dict(zip(names, self.labels(each), strict=True)), RECORDS: each.size} for each in self.classes
+        ]
+        if self.outliers:
+            groups.append({**dict.fromkeys(names, ROOT_LABEL), RECORDS: self.outliers})
+        return pa.Table.from_pylist(groups)
 
     def trace(self) -> dict[str, Any]:
         """Describe every greedy decision: `unblur/trace/1`."""
@@ -127,7 +146,13 @@ def anonymize(
     """
     config = load_config(config)
     check_mechanism(config)
+    _check_choice("recoding", recoding, ("local", "global"))
+    _check_choice("missing", missing, ("error", "suppress"))
     limit = _share(suppression_limit)
+    if limit and recoding == "local":
+        raise ConfigError(
+            "a suppression limit is for global recoding; local recoding suppresses what no class can hold"
+        )
     lattice = config.lattice
     lattice.check_size()
     workspace = Workspace(threads=threads)
@@ -174,22 +199,6 @@ def check_mechanism(config: Config) -> None:
         raise ConfigError(f"mechanism {name} describes releases of others and makes none; use mechanism paper")
 
 
-def check_outputs(target: Path, config: Config, *, trace: str | os.PathLike[str] | None, source: Any = None) -> None:
-    """Refuse, before any work, output paths that cannot be written or that would destroy an input."""
-    check_format(target)
-    inputs = [
-        config.path,
-        *(config.folder / each.source["hierarchy"] for each in config.quasi_identifiers if "hierarchy" in each.source),
-    ]
-    if isinstance(source, str | os.PathLike):
-        inputs.append(Path(source))
-    targets = [target, target.with_suffix(".toml"), *([Path(trace)] if trace is not None else [])]
-    for path in targets:
-        check_target(path, inputs)
-    if len({path.resolve() for path in targets}) < len(targets):
-        raise ConfigError(f"{trace}: the trace would overwrite another output; choose another path")
-
-
 def _check_order(order_by: str | None, source: Table, config: Config) -> None:
     if order_by is None:
         return
@@ -198,8 +207,16 @@ def _check_order(order_by: str | None, source: Table, config: Config) -> None:
         raise ConfigError(f"{order_by!r} is a quasi-identifier: the order of the rows would give its values away")
 
 
+def _check_choice(option: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ConfigError(f"{option} must be {' or '.join(choices)}, not {value!r}")
+
+
 def _share(limit: Fraction | float) -> Fraction:
-    share = Fraction(str(limit))
+    try:
+        share = Fraction(str(limit))
+    except ValueError:
+        share = Fraction(-1)
     if not 0 <= share <= 1:
         raise ConfigError(f"suppression limit must be a share from 0 to 1, not {limit}")
     return share

@@ -116,6 +116,12 @@ class Config:
             tuple(each.finest_layer for each in self.quasi_identifiers),
         )
 
+    @property
+    def paths(self) -> list[Path]:
+        """The files this config was read from."""
+        files = [each.source["hierarchy"] for each in self.quasi_identifiers if "hierarchy" in each.source]
+        return [*([self.path] if self.path else []), *(self.folder / file for file in files)]
+
     def to_toml(self, folder: Path) -> str:
         """Write the config for a file in `folder`."""
         entries: dict[str, Any] = {"k": self.k}
@@ -215,7 +221,7 @@ def _mechanism(entry: Any) -> Mechanism | None:
         return None
     settings = dict(entry) if isinstance(entry, Mapping) else {"name": entry}
     name = settings.pop("name", None)
-    if name not in MECHANISMS:
+    if not isinstance(name, str) or name not in MECHANISMS:
         raise ConfigError(f"mechanism must be one of {', '.join(MECHANISMS)}, {_found(name)}")
     _know(settings, MECHANISMS[name], f"mechanism {name}")
     return Mechanism(name, settings)

@@ -13,6 +13,7 @@ from unblur.errors import TableError
 
 SEPARATORS = (";", ",", "\t", "|")
 _SAMPLE = 1 << 20
+csv.field_size_limit(1 << 30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,8 @@ class Dialect:
     separator: str
     quote: str
     header: tuple[str, ...]
+    blank_lines: int = 0
+    """How many blank lines stand before the header."""
 
 
 def detect_encoding(path: Path) -> str:
@@ -47,22 +50,30 @@ def detect_encoding(path: Path) -> str:
     return "utf-8"
 
 
-def detect_dialect(path: Path, *, encoding: str, columns: Iterable[str] = (), separator: str | None = None) -> Dialect:
+def detect_dialect(path: Path, *, encoding: str, columns: Iterable[str] = ()) -> Dialect:
     """Tell separator and quote from the first lines; `columns` are names that the header should have."""
     sample = _first_lines(path, encoding)
-    if not sample.strip():
+    text = sample.lstrip("\r\n")
+    if not text.strip():
         raise TableError(f"{path}: the file is empty; a header line and rows are needed")
+    blank_lines = len(sample[: len(sample) - len(text)].splitlines())
+    quotes = "'\"" if _in_apostrophes(text.splitlines()[0]) else '"'
     wanted = set(columns)
     candidates = [
-        (_fit(rows, wanted), Dialect(encoding, sep, quote, tuple(rows[0])))
-        for quote in ('"', "'")
-        for sep in ((separator,) if separator else SEPARATORS)
-        if (rows := _parse(sample, sep, quote))
+        (_fit(rows, wanted), Dialect(encoding, separator, quote, tuple(rows[0]), blank_lines))
+        for quote in quotes
+        for separator in SEPARATORS
+        if (rows := _parse(text, separator, quote))
     ]
     if not candidates:
         raise TableError(f"{path}: not a CSV file (no separator of ; , tab | gives rows)")
     best = max(fit for fit, _ in candidates)
     return next(dialect for fit, dialect in candidates if fit == best)
+
+
+def _in_apostrophes(header: str) -> bool:
+    """Whether a header line is quoted with apostrophes; a cell such as 't Hooft says nothing about quotes."""
+    return len(header) > 2 and header.startswith("'") and header.rstrip().endswith("'")
 
 
 def _first_lines(path: Path, encoding: str) -> str:
@@ -83,13 +94,11 @@ def _parse(sample: str, separator: str, quote: str) -> list[list[str]]:
     return rows
 
 
-def _fit(rows: list[list[str]], wanted: set[str]) -> tuple[int, bool, float, int, int]:
-    """Rank a way of reading: it finds the wanted columns, splits most rows like the header, leaves few stray quotes."""
+def _fit(rows: list[list[str]], wanted: set[str]) -> tuple[int, bool, float, int]:
+    """Rank a way of reading: it finds the wanted columns, and splits most rows like the header."""
     header, *body = rows
     alike = sum(len(row) == len(header) for row in body) / len(body) if body else 1.0
-    stray = sum(cell[:1] in "\"'" and len(cell) > 1 and cell[:1] == cell[-1:] for row in rows for cell in row)
-    splits = len(header) > 1 and alike > 0.5
-    return len(wanted.intersection(header)), splits, alike, len(header), -stray
+    return len(wanted.intersection(header)), len(header) > 1 and alike > 0.5, alike, len(header)
 
 
 def transcode(source: Path, target: Path, *, encoding: str) -> None:

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import io
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+from unblur.errors import TableError
 
 if TYPE_CHECKING:
     import ibis
@@ -24,11 +27,34 @@ NUMBER = f"^[{_BLANK}]*[+-]?{_DIGITS}[{_BLANK}]*$"
 """A regular expression for texts that every engine reads as the same finite number."""
 
 
+_FOREIGN = ("duckdb", "_duckdb", "psycopg", "pyspark", "py4j", "pyarrow", "ibis")
+
+
+@contextmanager
+def engine_errors(name: str) -> Iterator[None]:
+    """Turn errors of an engine, which may quote values, into one line that names the table and the kind of error."""
+    try:
+        yield
+    except Exception as error:
+        if "Query interrupted" in str(error):  # what DuckDB makes of a signal
+            raise KeyboardInterrupt from None
+        if type(error).__module__.partition(".")[0] not in _FOREIGN:
+            raise
+        if no_space(error):
+            raise TableError(f"{name}: no space left for temporary files (TMPDIR names another folder)") from None
+        raise TableError(f"{name}: the engine that has the rows failed ({type(error).__name__})") from None
+
+
+def no_space(error: Exception) -> bool:
+    """Whether a disk was full."""
+    return any(text in str(error) for text in ("No space left", "File too large", "Disk quota"))
+
+
 class Engine:
     """An engine of which no more is known than that Ibis reaches it."""
 
-    def __init__(self, backend: Any) -> None:
-        self.backend = backend
+    def __init__(self, backend: Any, workspace: Workspace) -> None:
+        self.backend, self.workspace = backend, workspace
 
     def number(self, text: Any) -> Any:
         """Read a column of text as floating-point numbers, NULL where it holds none."""
@@ -46,13 +72,13 @@ class Engine:
         """Bring a small result to Python."""
         return self.backend.to_pyarrow(rows)
 
-    def exact(self, rows: ibis.Table) -> ibis.Table:
-        """Turn columns that would not survive the way to a file into text."""
+    def exact(self, rows: ibis.Table, *, typed: bool) -> ibis.Table:
+        """Turn columns that would not survive the way to a file into text; a typed file keeps what types it can."""
         return rows
 
-    def stage(self, rows: ibis.Table, workspace: Workspace) -> tuple[Any, str]:
+    def stage(self, rows: ibis.Table) -> tuple[Any, str]:
         """Make rows readable to a DuckDB connection, as a stream: return it, and the query that reads them."""
-        connection = workspace.duckdb.con
+        connection = self.workspace.duckdb.con
         connection.register("unblur_stream", self.backend.to_pyarrow_batches(rows, chunk_size=10_000))
         return connection, "FROM unblur_stream"
 
@@ -61,7 +87,10 @@ class DuckDBEngine(Engine):
     """The embedded engine: everything stays where it is."""
 
     def number(self, text: Any) -> Any:
-        return text.try_cast("float64")
+        import ibis
+
+        # Much faster than the regular expression; only DuckDB reads 1_000 as a number.
+        return ibis.ifelse(text.contains("_"), ibis.null("string"), text).try_cast("float64")
 
     def push(self, columns: Mapping[str, Any]) -> ibis.Table:
         import pyarrow as pa
@@ -69,10 +98,11 @@ class DuckDBEngine(Engine):
         name = _new_name()
         # Registered as it is, a dictionary column becomes an ENUM: joins and sorts move small integers, not labels.
         self.backend.con.register(name, pa.table(dict(columns)))
+        self.workspace.defer(self.backend.con.unregister, name)
         table: ibis.Table = self.backend.table(name)
         return table
 
-    def stage(self, rows: ibis.Table, workspace: Workspace) -> tuple[Any, str]:
+    def stage(self, rows: ibis.Table) -> tuple[Any, str]:
         return self.backend.con, self.backend.compile(rows)
 
 
@@ -95,6 +125,7 @@ class PostgresEngine(Engine):
                 for batch in table.to_batches(max_chunksize=20_000):
                     sink.write(_csv(batch))
             cursor.execute(f"ANALYZE pg_temp.{name}")
+        self.workspace.defer(self.backend.drop_table, name, force=True)
         return made
 
     def _inline(self, table: pa.Table) -> ibis.Table:
@@ -113,11 +144,10 @@ class PostgresEngine(Engine):
         )
         return made
 
-    def exact(self, rows: ibis.Table) -> ibis.Table:
-        kept = ("is_integer", "is_floating", "is_boolean", "is_string", "is_binary")
-        schema = rows.schema()
-        texts = [name for name in rows.columns if not any(getattr(schema[name], kind)() for kind in kept)]
-        return rows.mutate(**{name: rows[name].cast("string") for name in texts}) if texts else rows
+    def exact(self, rows: ibis.Table, *, typed: bool) -> ibis.Table:
+        return rows.mutate(
+            **{name: rows[name].cast("string") for name, kind in rows.schema().items() if not _survives(kind, typed)}
+        )
 
 
 class SparkEngine(Engine):
@@ -131,17 +161,19 @@ class SparkEngine(Engine):
     def push(self, columns: Mapping[str, Any]) -> ibis.Table:
         name = _new_name()
         self.backend._session.createDataFrame(_plain(columns)).createOrReplaceTempView(name)
+        self.workspace.defer(self.backend._session.catalog.dropTempView, name)
         table: ibis.Table = self.backend.table(name)
         return table
 
     def fetch(self, rows: ibis.Table) -> pa.Table:
         return self._frame(rows).toArrow()
 
-    def stage(self, rows: ibis.Table, workspace: Workspace) -> tuple[Any, str]:
-        """Let Spark write Parquet files; its driver never holds the rows."""
-        folder = workspace.folder / _new_name()
+    def stage(self, rows: ibis.Table) -> tuple[Any, str]:
+        """Let Spark write Parquet files, so that its driver never holds the rows; its workers must share the folder."""
+        folder = self.workspace.folder / _new_name()
         self._frame(rows).write.parquet(folder.as_uri())
-        return workspace.duckdb.con, f"FROM read_parquet('{folder}/*.parquet')"
+        pattern = str(folder / "*.parquet").replace("'", "''")
+        return self.workspace.duckdb.con, f"FROM read_parquet('{pattern}')"
 
     def _frame(self, rows: ibis.Table) -> Any:
         return self.backend.raw_sql(self.backend.compile(rows))
@@ -154,10 +186,17 @@ _ENGINES: Mapping[str, type[Engine]] = {
 }
 
 
-def engine_of(rows: ibis.Table) -> Engine:
-    """Find the engine that holds some rows."""
+def engine_of(rows: ibis.Table, workspace: Workspace) -> Engine:
+    """Find the engine that holds some rows; what it leaves there goes when the workspace closes."""
     backend = rows.get_backend()
-    return _ENGINES.get(backend.name, Engine)(backend)
+    return _ENGINES.get(backend.name, Engine)(backend, workspace)
+
+
+def _survives(kind: Any, typed: bool) -> bool:
+    """Whether a type of PostgreSQL comes through Arrow as it is: in a typed file as the type, else as the same text."""
+    if typed and (kind.is_date() or kind.is_timestamp() or (kind.is_decimal() and kind.precision is not None)):
+        return True
+    return any((kind.is_integer(), kind.is_floating(), kind.is_boolean(), kind.is_string(), kind.is_binary()))
 
 
 def _new_name() -> str:

@@ -126,13 +126,7 @@ class IntervalHierarchy(Hierarchy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.step <= 0:
-            raise HierarchyError(f"step must be above 0, not {self.step}")
-        if self.tolerance * 4 > self.step:
-            raise HierarchyError(
-                f"a step of {self.step} is too fine for numbers up to {max(map(abs, self.bounds))}: "
-                "double precision cannot tell neighbouring values apart"
-            )
+        _check_step(self.bounds, self.step)
         for left, right in pairwise(self.bounds):
             if left >= right:
                 raise HierarchyError(f"cuts must rise; {right} follows {left}")
@@ -161,7 +155,7 @@ class IntervalHierarchy(Hierarchy):
     @property
     def tolerance(self) -> Decimal:
         """How far below a cut a floating-point value still counts as lying on it: 16 units in the last place."""
-        return max(map(abs, self.bounds)) / 2**48
+        return rounding_noise(self.bounds)
 
     @cached_property
     def thresholds(self) -> tuple[float, ...]:
@@ -230,7 +224,8 @@ def halves(low: Decimal, high: Decimal, *, step: Decimal = Decimal(1), layers: i
     if not low < high:
         raise HierarchyError(f"low must be below high; they are {low} and {high}")
     leaves = 2 ** (layers - 1)
-    if step > 0 and (high - low) % (step * leaves):
+    _check_step([low, high], step)
+    if (high - low) % (step * leaves):
         raise HierarchyError(
             f"{leaves} equal leaves over {high - low} do not fall on a step of {step}: "
             f"high - low must be a multiple of {step * leaves}"
@@ -317,6 +312,21 @@ def _tree(rows: Sequence[Sequence[str]]) -> tuple[list[dict[str, int]], list[tup
         for column, (lower, upper) in enumerate(pairwise(layers))
     ]
     return layers, parents
+
+
+def rounding_noise(numbers: Sequence[Decimal]) -> Decimal:
+    """How far arithmetic in double precision may have moved numbers of this size: 16 units in the last place."""
+    return max(map(abs, numbers)) / 2**48
+
+
+def _check_step(bounds: Sequence[Decimal], step: Decimal) -> None:
+    if step <= 0:
+        raise HierarchyError(f"step must be above 0, not {step}")
+    if rounding_noise(bounds) * 4 > step:
+        raise HierarchyError(
+            f"a step of {step} is too fine for numbers up to {max(map(abs, bounds))}: "
+            "double precision cannot tell neighbouring values apart"
+        )
 
 
 def _have_decimals(bounds: Sequence[Decimal], step: Decimal) -> bool:

@@ -5,24 +5,29 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unblur.engines import engine_of
+from unblur.engines import engine_errors, engine_of, no_space
 from unblur.errors import OutputError
-from unblur.sources import Workspace, sql_text
+from unblur.sources import PREFIX, Workspace, sql_name, sql_text
 
 if TYPE_CHECKING:
     import ibis
+    import pyarrow as pa
 
+RECORDS = f"{PREFIX}_records"
+"""The name of the column that counts records in a table of groups."""
 FORMATS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet"}
 
 
 class Outputs:
     """Files written under temporary names beside their targets, and renamed together at the end.
 
-    On any exception, a keyboard interrupt included, the temporary files are removed and the targets are as before.
+    On any exception, a keyboard interrupt and a failing rename included, the targets are as they were before. A target
+    that exists keeps its permissions; a link keeps pointing where it points.
     """
 
     def __init__(self) -> None:
@@ -31,30 +36,55 @@ class Outputs:
     def __enter__(self) -> Outputs:
         return self
 
-    def temporary(self, target: Path) -> Path:
-        """Return the name under which to write what becomes `target`."""
-        path = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    def temporary(self, target: Path, *, private: bool = False) -> Path:
+        """Return the name under which to write what becomes `target`; only its owner may read a private file."""
+        target = target.resolve()
+        path = target.with_name(f".unblur-{secrets.token_hex(8)}.part")
         self._pending[target] = path
+        mode = target.stat().st_mode & 0o777 if target.exists() else 0o600 if private else None
+        if mode is not None:
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+            path.chmod(mode)
         return path
 
-    def write_text(self, target: Path, text: str) -> None:
+    def write_text(self, target: Path, text: str, *, private: bool = False) -> None:
         """Write a text file."""
         try:
-            self.temporary(target).write_text(text, encoding="utf-8")
+            self.temporary(target, private=private).write_text(text, encoding="utf-8")
         except OSError as error:
             raise OutputError(f"{target}: {error.strerror or error}") from error
 
     def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
         try:
             if kind is None:
-                for target, path in self._pending.items():
-                    os.replace(path, target)
-        except OSError as error:
-            raise OutputError(f"{error.filename2 or error.filename}: {error.strerror}") from error
+                self._rename()
         finally:
             for path in self._pending.values():
                 with contextlib.suppress(OSError):
                     path.unlink()
+
+    def _rename(self) -> None:
+        kept: dict[Path, Path] = {}
+        moved: list[Path] = []
+        try:
+            for target, path in self._pending.items():
+                if target.exists():
+                    kept[target] = path.with_suffix(".old")
+                    os.link(target, kept[target])
+                os.replace(path, target)
+                moved.append(target)
+        except BaseException as error:
+            for target in moved:
+                if target in kept:
+                    os.replace(kept[target], target)
+                else:
+                    target.unlink()
+            if isinstance(error, OSError):
+                raise OutputError(f"{error.filename2 or error.filename}: {error.strerror}") from error
+            raise
+        finally:
+            for old in kept.values():
+                old.unlink(missing_ok=True)
 
 
 def check_target(target: Path, inputs: Iterable[Path | None]) -> None:
@@ -64,33 +94,74 @@ def check_target(target: Path, inputs: Iterable[Path | None]) -> None:
             raise OutputError(f"{target}: this is an input; choose another path for the output")
     if target.is_dir():
         raise OutputError(f"{target}: a folder, not a file")
-    if not target.parent.is_dir():
+    if target.exists() and not target.is_file():
+        raise OutputError(f"{target}: not a file that can be replaced")
+    folder = target.resolve().parent
+    if not folder.is_dir():
         raise OutputError(f"{target}: the folder {target.parent} does not exist")
-    if not os.access(target.parent, os.W_OK):
+    if not os.access(folder, os.W_OK):
         raise OutputError(f"{target}: the folder {target.parent} cannot be written to")
 
 
-def check_format(target: Path) -> None:
-    """Refuse a path whose ending names no format that rows are written in."""
+def check_rows_target(target: Path, inputs: Iterable[Path | None], *, trace: Path | None = None) -> None:
+    """Refuse, before any work, paths for a release, its config and its trace that would destroy something."""
     if target.suffix.lower() not in FORMATS:
         raise OutputError(f"{target}: rows are written as {', '.join(FORMATS)}; choose one of these endings")
+    inputs = list(inputs)
+    config = target.with_suffix(".toml")
+    targets = [target, config, *([trace] if trace is not None else [])]
+    for path in targets:
+        check_target(path, inputs)
+    if config.exists() and not _is_written_config(config):
+        raise OutputError(f"{config}: would be overwritten, but was not written by unblur; choose another output path")
+    if len({path.resolve() for path in targets}) < len(targets):
+        raise OutputError(f"{trace}: the trace would overwrite another output; choose another path")
 
 
-def write_rows(rows: ibis.Table, target: Path, outputs: Outputs, workspace: Workspace, *, separator: str) -> int:
-    """Stream rows from their engine to a CSV or Parquet file; return how many there were."""
+def _is_written_config(path: Path) -> bool:
+    try:
+        return "made" in tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+
+
+def write_rows(rows: ibis.Table, target: Path, outputs: Outputs, workspace: Workspace, *, separator: str) -> Path:
+    """Stream rows from their engine to a CSV or Parquet file; return the path under which it waits for its name."""
     import duckdb
 
-    engine = engine_of(rows)
-    if FORMATS[target.suffix.lower()] == "parquet":
-        options = "FORMAT parquet"
-    else:
-        options = f"FORMAT csv, HEADER true, DELIMITER {sql_text(separator)}, QUOTE '\"', ESCAPE '\"'"
+    engine = engine_of(rows, workspace)
+    parquet = FORMATS[target.suffix.lower()] == "parquet"
+    options = f"FORMAT csv, HEADER true, DELIMITER {sql_text(separator)}, QUOTE '\"', ESCAPE '\"'"
     path = outputs.temporary(target)
-    try:
-        connection, query = engine.stage(engine.exact(rows), workspace)
-        written = connection.execute(f"COPY ({query}) TO {sql_text(str(path))} ({options})").fetchone()
-    except (duckdb.IOException, OSError) as error:
-        full = any(text in str(error) for text in ("No space left", "File too large", "Disk quota"))
-        raise OutputError(f"{target}: {'no space left' if full else 'the file cannot be written'}") from error
-    assert written is not None
-    return int(written[0])
+    with engine_errors("the release"):
+        connection, query = engine.stage(engine.exact(rows, typed=parquet))
+        try:
+            connection.execute(f"COPY ({query}) TO {sql_text(str(path))} ({'FORMAT parquet' if parquet else options})")
+        except (duckdb.IOException, OSError) as error:
+            reason = "no space left" if no_space(error) else "the file cannot be written"
+            raise OutputError(f"{target}: {reason}") from error
+    return path
+
+
+def read_back(path: Path, target: Path, workspace: Workspace, *, separator: str) -> str:
+    """Say to the workspace's DuckDB how to read a file just written as `target`, as text."""
+    if FORMATS[target.suffix.lower()] == "parquet":
+        return f"read_parquet({sql_text(str(path))})"
+    dialect = f"header = true, all_varchar = true, delim = {sql_text(separator)}, quote = '\"'"
+    return f"read_csv({sql_text(str(path))}, {dialect})"
+
+
+def has_groups(rows: pa.Table | str, expected: pa.Table, workspace: Workspace) -> bool:
+    """Whether rows, counted by their labels, are just the expected groups."""
+    import pyarrow as pa
+
+    connection = workspace.duckdb.con
+    connection.register("unblur_expected", expected)
+    if isinstance(rows, pa.Table):
+        connection.register("unblur_rows", rows)
+        rows = "unblur_rows"
+    labels = ", ".join(sql_name(name) for name in expected.column_names[:-1])
+    found = f"SELECT {labels}, count(*) AS {RECORDS} FROM {rows} GROUP BY {labels}"
+    wanted = f"SELECT {labels}, {RECORDS} FROM unblur_expected"
+    differ = f"({found} EXCEPT ALL {wanted}) UNION ALL ({wanted} EXCEPT ALL {found})"
+    return not connection.execute(f"{differ} LIMIT 1").fetchall()

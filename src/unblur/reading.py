@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unblur.config import Config, QuasiIdentifier, load_config
-from unblur.engines import engine_of
 from unblur.errors import TableError
 from unblur.hierarchy import IntervalHierarchy
 from unblur.labels import ROOT_LABEL, parse_interval, parse_number
@@ -66,7 +65,7 @@ def _groups(table: Table, names: Sequence[str]) -> pa.Table:
     )
     counts = {"rows": labels.count()} | ({"first": labels[ROW].min()} if table.numbered else {})
     renamed = {f"label_{i}": labels[name] for i, name in enumerate(names)}
-    return engine_of(table.rows).fetch(labels.group_by(**renamed).aggregate(**counts))
+    return table.fetch(labels.group_by(**renamed).aggregate(**counts))
 
 
 def _nodes(table: Table, attribute: QuasiIdentifier, groups: pa.Table, column: str) -> list[Node]:

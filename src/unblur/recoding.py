@@ -122,7 +122,9 @@ def global_recoding(
 
     for tied in lattice.groups():
         fitting = [s for s in tied if s not in hopeless and _reaches(fits, s, hopeless, lattice)]
-        if fitting and lattice.top not in fitting:
+        if tied == (lattice.top,):
+            break
+        if fitting:
             state, c3 = _best(fitting, data)
             fitting.remove(state)
             classes = data.release(state)
@@ -267,13 +269,19 @@ class _Remaining:
         codes, span = np.zeros(len(self._cells), dtype=np.int64), 1
         for i, layer in enumerate(state):
             width = self._widths[i][layer - self._finest[i]]
-            if span * width > 2**62:
-                values, codes = np.unique(codes, return_inverse=True)
-                span = len(values)
+            column = self._column(i, layer)
+            if span * width > 2**62:  # number anew what occurs: at most one code, and one node, per cell
+                codes, span = _dense(codes)
+                column, width = _dense(column)
             if width > 1:
-                codes = codes * width + self._column(i, layer)
+                codes = codes * width + column
                 span *= width
         return codes, span
+
+
+def _dense(codes: Ranks) -> tuple[Ranks, int]:
+    values, dense = np.unique(codes, return_inverse=True)
+    return dense.astype(np.int64, copy=False), len(values)
 
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: multiplying by it scatters codes over the buckets

@@ -15,9 +15,9 @@ import shutil
 import sys
 import tempfile
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from functools import cached_property
 from pathlib import Path
@@ -26,12 +26,16 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from zipfile import BadZipFile
 
 from unblur.csvfile import Dialect, detect_dialect, detect_encoding, transcode
+from unblur.engines import Engine, engine_errors, engine_of
 from unblur.errors import MissingExtraError, TableError
 
 if TYPE_CHECKING:
     import ibis
+    import pyarrow as pa
 
-ROW = "__unblur_row"
+PREFIX = "__unblur"
+"""How the names of our helper columns begin."""
+ROW = f"{PREFIX}_row"
 """The helper column that numbers the rows of a file or data frame, from 0."""
 
 
@@ -64,6 +68,15 @@ class Workspace:
         self._resources.callback(connection.disconnect)
         return connection
 
+    def defer(self, action: Callable[..., object], *arguments: object, **options: object) -> None:
+        """Do something when the workspace closes, whatever comes of it."""
+
+        def attempt() -> None:
+            with suppress(Exception):
+                action(*arguments, **options)
+
+        self._resources.callback(attempt)
+
     def connect(self, address: str) -> Any:
         """Connect to a database or cluster, for reading; a database shows one and the same state until the end."""
         import ibis
@@ -86,17 +99,35 @@ class Table:
     rows: ibis.Table
     name: str
     """For messages."""
-    numbered: bool
+    workspace: Workspace
+    numbered: bool = False
     """Whether the column `ROW` numbers the rows; a database's rows have no order."""
     separator: str | None = None
     """The separator of a CSV file."""
     notes: tuple[str, ...] = ()
     """What was assumed in reading it."""
+    path: Path | None = None
+    """The file it was read from."""
+    steady: bool = True
+    """Whether two looks at it surely see the same rows."""
+
+    def __post_init__(self) -> None:
+        check_names(self.columns, self.name)
 
     @property
     def columns(self) -> list[str]:
         """The names of the table's own columns."""
-        return [name for name in self.rows.columns if name != ROW]
+        return [name for name in self.rows.columns if not (self.numbered and name == ROW)]
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The engine that has the rows."""
+        return engine_of(self.rows, self.workspace)
+
+    def fetch(self, rows: ibis.Table) -> pa.Table:
+        """Bring a small result to Python."""
+        with engine_errors(self.name):
+            return self.engine.fetch(rows)
 
     def require(self, name: str) -> None:
         """Refuse a column that is not there, with the likeliest of those that are."""
@@ -121,18 +152,24 @@ def open_table(source: Any, workspace: Workspace, *, columns: Sequence[str] = ()
             problem = "a folder, not a file" if path.is_dir() else "no such file"
             raise TableError(f"{path}: {problem}; CSV, TSV, Parquet and Excel files are read")
         try:
-            return _open_file(path, str(path), workspace, columns, encoding)
+            return replace(_open_file(path, str(path), workspace, columns, encoding), path=path)
+        except EOFError:
+            raise TableError(f"{path}: the packed file is cut off") from None
         except OSError as error:
             raise TableError(f"{path}: {error.strerror or error}") from error
     if type(source).__module__.startswith("ibis."):
-        return Table(source, "the expression", numbered=False)
+        return Table(source, "the expression", workspace, steady=False)
     return _open_frame(source, workspace)
 
 
 def check_names(names: Sequence[str], where: str) -> None:
-    """Refuse two columns of one name; DuckDB does not tell upper from lower case."""
+    """Refuse columns without a name, two of one name (engines do not tell upper from lower case), and our own names."""
     seen: dict[str, str] = {}
-    for name in names:
+    for number, name in enumerate(names, 1):
+        if not name:
+            raise TableError(f"{where}: column {number} has no name in the header")
+        if name.lower().startswith(PREFIX):
+            raise TableError(f"{where}: the column {name!r} has a name that is used here; rename it")
         if (other := seen.get(name.lower())) is not None:
             how = "twice" if other == name else f"beside {other!r}, which differs only in case"
             raise TableError(f"{where}: the column {name!r} is there {how}")
@@ -173,8 +210,6 @@ def _open_csv(path: Path, name: str, workspace: Workspace, columns: Sequence[str
     except TableError as error:
         raise TableError(str(error).replace(str(path), name)) from error
     check_names(dialect.header, name)
-    if "" in dialect.header:
-        raise TableError(f"{name}: column {dialect.header.index('') + 1} has no name in the header")
     parquet = workspace.folder / "table.parquet"
     _csv_to_parquet(path, parquet, dialect, name, workspace)
     return _numbered(parquet, name, workspace, separator=dialect.separator, notes=tuple(notes))
@@ -186,6 +221,7 @@ def _csv_to_parquet(path: Path, parquet: Path, dialect: Dialect, name: str, work
     columns = ", ".join(f"{sql_text(column)}: 'VARCHAR'" for column in dialect.header)
     reader = (
         f"read_csv({sql_path(path, workspace)}, columns = {{{columns}}}, header = true, auto_detect = false, "
+        f"skip = {dialect.blank_lines}, "
         f"delim = {sql_text(dialect.separator)}, quote = {sql_text(dialect.quote)}, escape = {sql_text(dialect.quote)})"
     )
     try:
@@ -200,6 +236,8 @@ def _csv_problem(message: str) -> str:
     where = f"line {line[1]}" if line else "the file"
     if counts := re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message):
         return f"{where} has {counts[2]} fields, but the header has {counts[1]}"
+    if "Maximum line size" in message:
+        return f"{where} is longer than 2 MB"
     if "unterminated quote" in message:
         return f"{where} has a quote that is not closed"
     if "No space left" in message or "File too large" in message:
@@ -220,6 +258,7 @@ def _open_excel(path: Path, name: str, workspace: Workspace) -> Table:
     parquet = workspace.folder / "table.parquet"
     try:
         sheet = book.worksheets[0]
+        sheet.reset_dimensions()  # what a file says of its own size may be wrong
         rows = (row for row in sheet.iter_rows(values_only=True) if any(cell is not None for cell in row))
         header = [_cell_text(cell) for cell in next(rows, ())]
         while header and header[-1] is None:
@@ -227,8 +266,6 @@ def _open_excel(path: Path, name: str, workspace: Workspace) -> Table:
         if not header:
             raise TableError(f"{name}: the first sheet is empty; a header row and rows are needed")
         names = [text if text is not None else "" for text in header]
-        if "" in names:
-            raise TableError(f"{name}: column {names.index('') + 1} has no name in the header")
         check_names(names, name)
         schema = pa.schema([(column, pa.string()) for column in names])
         with pq.ParquetWriter(parquet, schema) as writer:
@@ -264,22 +301,21 @@ def _cell_text(cell: object) -> str | None:
     return str(cell)
 
 
-def _numbered(
-    parquet: Path, name: str, workspace: Workspace, *, separator: str | None = None, notes: tuple[str, ...] = ()
-) -> Table:
+def _numbered(parquet: Path, name: str, workspace: Workspace, **facts: Any) -> Table:
+    """Open a Parquet file with a number for each row."""
     import duckdb
 
     connection = workspace.duckdb
+    source = f"read_parquet({sql_path(parquet, workspace)})"
     try:
-        connection.raw_sql(
-            f"CREATE TEMP VIEW unblur_table AS SELECT *, file_row_number AS {ROW} "
-            f"FROM read_parquet({sql_path(parquet, workspace)})"
-        )
-        table = Table(connection.table("unblur_table"), name, numbered=True, separator=separator, notes=notes)
-    except duckdb.Error as error:
-        raise TableError(f"{name}: not a Parquet file that can be read") from error
-    check_names(table.columns, name)
-    return table
+        columns = [row[0] for row in connection.con.execute(f"DESCRIBE FROM {source}").fetchall()]
+        check_names(columns, name)
+        if "file_row_number" in map(str.lower, columns):
+            raise TableError(f"{name}: the column 'file_row_number' has a name that is used here; rename it")
+        connection.raw_sql(f"CREATE TEMP VIEW unblur_table AS SELECT *, file_row_number AS {ROW} FROM {source}")
+        return Table(connection.table("unblur_table"), name, workspace, numbered=True, **facts)
+    except duckdb.Error:
+        raise TableError(f"{name}: not a Parquet file that can be read") from None
 
 
 def _open_frame(source: Any, workspace: Workspace) -> Table:
@@ -300,7 +336,7 @@ def _open_frame(source: Any, workspace: Workspace) -> Table:
     check_names(frame.column_names, name)
     numbers = pa.array(range(frame.num_rows), type=pa.int64())
     workspace.duckdb.con.register("unblur_table", frame.append_column(ROW, numbers))
-    return Table(workspace.duckdb.table("unblur_table"), name, numbered=True)
+    return Table(workspace.duckdb.table("unblur_table"), name, workspace, numbered=True)
 
 
 def _open_url(url: str, workspace: Workspace) -> Table:
@@ -312,9 +348,14 @@ def _open_url(url: str, workspace: Workspace) -> Table:
     try:
         backend = workspace.connect(address)
         if scheme == "pyspark" and table.startswith("parquet:"):
-            return Table(backend.read_parquet(table.removeprefix("parquet:")), name, numbered=False)
+            files = table.removeprefix("parquet:")
+            return Table(backend.read_parquet(files), name, workspace, path=Path(files), steady=False)
         schema, _, relation = table.rpartition(".")
-        return Table(backend.table(relation, database=schema or None), name, numbered=False)
+        rows = backend.table(relation, database=schema or None)
+        path = Path(address.partition("://")[2]) if scheme == "duckdb" else None
+        return Table(rows, name, workspace, path=path, steady=scheme != "pyspark")
+    except TableError:
+        raise
     except ImportError as error:
         raise MissingExtraError(f"reading {scheme}://", scheme.replace("postgresql", "postgres")) from error
     except Exception as error:
@@ -340,6 +381,11 @@ def _spark(address: str) -> Any:
 def sql_text(text: str) -> str:
     """Quote a text for SQL."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def sql_name(name: str) -> str:
+    """Quote the name of a column for SQL."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def sql_path(path: Path, workspace: Workspace) -> str:

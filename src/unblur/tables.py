@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unblur.config import Config, QuasiIdentifier
-from unblur.engines import Engine, engine_of
 from unblur.errors import TableError
 from unblur.hierarchy import CategoryHierarchy, IntervalHierarchy, Ranks
 from unblur.labels import ROOT_LABEL, parse_number
@@ -46,7 +45,6 @@ class Cells:
     rows: ibis.Table
     """The table's columns, then per quasi-identifier its cell's node (`_code`) and its raw value (`_raw`)."""
     groups: pa.Table
-    engine: Engine
 
     @cached_property
     def codes(self) -> list[Ranks]:
@@ -102,17 +100,17 @@ class Cells:
         for i, attribute in enumerate(self.config.quasi_identifiers):
             labels = [attribute.hierarchy.label(each.state[i], each.segment[i]) for each in classes]
             columns[_label(i)] = _dictionary(labels, class_of_group)
-        mapping = self.engine.push(columns)
+        mapping = self.table.engine.push(columns)
         joined = self.rows.inner_join(mapping, [_code(i) for i in range(len(self.config.quasi_identifiers))])
         position = {attribute.name: i for i, attribute in enumerate(self.config.quasi_identifiers)}
         order = ROW if self.table.numbered and order_by is None else order_by
-        published = {
-            name: joined[_label(position[name])] if name in position else joined[name] for name in self.table.columns
-        }
+        published = [
+            joined[_label(position[name])].name(name) if name in position else joined[name]
+            for name in self.table.columns
+        ]
         if order is None:
-            return joined.select(**published)
-        key = joined[order].name(_ORDER)
-        return joined.select(key, **published).order_by(_ORDER).drop(_ORDER)
+            return joined.select(published)
+        return joined.select([joined[order].name(_ORDER), *published]).order_by(_ORDER).drop(_ORDER)
 
     def _problem(self, i: int, attribute: QuasiIdentifier, code: int, hit: Any) -> str:
         count = int(self.counts[hit].sum())
@@ -131,10 +129,11 @@ class Cells:
 
 
 class _DistinctValues:
-    """Fetches the raw values of the remaining records, once, when the first tie has to be decided.
+    """Asks the engine for distinct raw values when a tie has to be decided.
 
-    By then every cell of k or more records is gone (the finest state comes first and never ties), so what is fetched is
-    bounded by k times the number of cells, however long the table is.
+    For all cells (global recoding) the engine counts. In local recoding every cell of k or more records is gone by the
+    first tie (the finest state comes first and never ties), so the raw values of what remains are fetched, once: they
+    are bounded by k times the number of cells, however long the table is.
     """
 
     def __init__(self, cells: Cells, codes: Sequence[Ranks]) -> None:
@@ -143,18 +142,26 @@ class _DistinctValues:
         self._values: list[Ranks] = []
 
     def __call__(self, cells: Ranks) -> Sequence[int]:
+        if len(cells) == len(self._codes[0]):
+            return self._count_all()
         if self._cell is None:
             self._fetch(cells)
         assert self._cell is not None
         here = np.isin(self._cell, cells)
         return [len(np.unique(values[here])) for values in self._values]
 
+    def _count_all(self) -> list[int]:
+        rows, attributes = self._cells.rows, range(len(self._codes))
+        valid = rows.filter([rows[_code(i)] >= 0 for i in attributes])
+        counts = self._cells.table.fetch(valid.aggregate(**{_raw(i): valid[_raw(i)].nunique() for i in attributes}))
+        return [int(counts[_raw(i)][0].as_py()) for i in attributes]
+
     def _fetch(self, cells: Ranks) -> None:
         attributes = range(len(self._codes))
         columns: dict[str, Any] = {_code(i): self._codes[i][cells] for i in attributes}
-        remaining = self._cells.engine.push(columns | {_CELL: cells})
+        remaining = self._cells.table.engine.push(columns | {_CELL: cells})
         joined = self._cells.rows.inner_join(remaining, [_code(i) for i in attributes])
-        found = self._cells.engine.fetch(joined.select(_CELL, *(_raw(i) for i in attributes)).distinct())
+        found = self._cells.table.fetch(joined.select(_CELL, *(_raw(i) for i in attributes)).distinct())
         self._cell = found[_CELL].to_numpy()
         self._values = [found[_raw(i)].to_numpy() for i in attributes]
 
@@ -163,40 +170,43 @@ def assign_cells(table: Table, config: Config) -> Cells:
     """Assign every row to a cell, and count the rows of each."""
     for attribute in config.quasi_identifiers:
         table.require(attribute.name)
-    engine = engine_of(table.rows)
     rows = table.rows
     for i, attribute in enumerate(config.quasi_identifiers):
         if isinstance(attribute.hierarchy, CategoryHierarchy):
-            rows = _with_category(rows, i, attribute, attribute.hierarchy, engine)
+            rows = _with_category(rows, i, attribute, attribute.hierarchy, table)
         elif isinstance(attribute.hierarchy, IntervalHierarchy):
-            rows = _with_interval(rows, i, attribute, attribute.hierarchy, engine, table.name)
+            rows = _with_interval(rows, i, attribute, attribute.hierarchy, table)
     attributes = range(len(config.quasi_identifiers))
     aggregates: dict[str, Any] = {"rows": rows.count()}
     if table.numbered:
-        aggregates["first"] = rows[ROW].min()
+        aggregates |= {"first": rows[ROW].min(), "last": rows[ROW].max()}
     aggregates |= {_off(i): rows[_off(i)].sum() for i in attributes if _off(i) in rows.columns}
-    groups = engine.fetch(rows.group_by([_code(i) for i in attributes]).aggregate(**aggregates))
+    groups = table.fetch(rows.group_by([_code(i) for i in attributes]).aggregate(**aggregates))
     if not groups.num_rows:
         raise TableError(f"{table.name}: there are no rows, only a header")
-    return Cells(table, config, rows, groups, engine)
+    cells = Cells(table, config, rows, groups)
+    if table.numbered:
+        assert cells.counts.sum() == max(groups["last"].to_pylist()) + 1, "a join has lost or doubled rows"
+    return cells
 
 
 def _with_interval(
-    rows: ibis.Table, i: int, attribute: QuasiIdentifier, tree: IntervalHierarchy, engine: Engine, where: str
+    rows: ibis.Table, i: int, attribute: QuasiIdentifier, tree: IntervalHierarchy, table: Table
 ) -> ibis.Table:
     import ibis
 
     column = rows[attribute.name]
-    number, invalid = _as_number(column, engine, f"{where}: column {attribute.name!r}")
+    number, invalid = _as_number(column, table, attribute.name)
     position = (number - float(tree.low)) / float(tree.step)
     first, last = tree.thresholds[0], tree.thresholds[-1]
     inside = (number >= first) & (number < last)
     # Guarded by `inside`: a number far outside would not fit an integer.
-    unit = (ibis.ifelse(inside, position, 0.0) + float(tree.tolerance / tree.step)).floor().cast("int64")
+    noise = float(tree.tolerance / tree.step)
+    unit = (ibis.ifelse(inside, position, 0.0) + noise).floor().cast("int64")
     beyond = ibis.ifelse(number.isnan(), MISSING, OUTSIDE)
     within = unit if attribute.finest_layer == 0 else _leaf(number, tree.thresholds[1:-1], 0)
     code = ibis.ifelse(number.isnull(), invalid, ibis.ifelse(inside, within, beyond))
-    off = ibis.ifelse(inside & ((position - position.round()).abs() > 1e-6), 1, 0)
+    off = ibis.ifelse(inside & ((position - position.round()).abs() > noise), 1, 0)
     return rows.mutate(**{_code(i): code.cast("int64"), _raw(i): unit, _off(i): off})
 
 
@@ -214,40 +224,51 @@ def _leaf(number: ir.FloatingValue, cuts: Sequence[float], first: int) -> Any:
     )
 
 
-def _as_number(column: Any, engine: Engine, where: str) -> tuple[Any, Any]:
+def _as_number(column: Any, table: Table, name: str) -> tuple[Any, Any]:
     """Return the column as floating-point numbers, NULL where it is none, and the code for such rows."""
     import ibis
 
-    if column.type().is_numeric():
+    kind = column.type()
+    if kind.is_float32():  # 0.7 in single precision is another number in double: take what is written
+        return column.cast("string").cast("float64"), ibis.literal(MISSING)
+    if kind.is_numeric():
         return column.cast("float64"), ibis.literal(MISSING)
-    if not column.type().is_string():
-        raise TableError(f"{where} holds {column.type()}; an interval needs numbers")
+    if not kind.is_string():
+        raise TableError(f"{table.name}: column {name!r} holds {kind}; an interval needs numbers")
     empty = column.isnull() | column.strip().lower().isin(MISSING_TEXTS)
-    return engine.number(column), ibis.ifelse(empty, MISSING, NOT_A_NUMBER)
+    return table.engine.number(column), ibis.ifelse(empty, MISSING, NOT_A_NUMBER)
 
 
 def _with_category(
-    rows: ibis.Table, i: int, attribute: QuasiIdentifier, tree: CategoryHierarchy, engine: Engine
+    rows: ibis.Table, i: int, attribute: QuasiIdentifier, tree: CategoryHierarchy, table: Table
 ) -> ibis.Table:
     import ibis
 
-    column = rows[attribute.name]
-    values: list[Any] = list(tree.domain)
-    days = column.type().is_timestamp() and all(len(value) == len("2024-03-17") for value in values)
-    key: Any = (column.cast("date") if days else column).cast("string")
-    absent = key.isnull() | (key.strip() == "")
-    if column.type().is_floating() and all(parse_number(value) is not None for value in values):
-        values, key, absent = (
-            [float(value) for value in values],
-            column.cast("float64"),
-            column.isnull() | column.isnan(),
-        )
+    key, values, absent = _category_key(rows[attribute.name], tree, f"{table.name}: column {attribute.name!r}")
     nodes = tree.climb(np.arange(tree.values), 0, attribute.finest_layer)
-    lookup = engine.push({_VALUE: values, _raw(i): np.arange(tree.values), _code(i): nodes})
+    lookup = table.engine.push({_VALUE: values, _raw(i): np.arange(tree.values), _code(i): nodes})
     joined = rows.mutate(**{_KEY: key, _ABSENT: absent}).left_join(lookup, [(_KEY, _VALUE)])
     found = joined.select(*rows.columns, _ABSENT, _code(i), _raw(i))
     code = found[_code(i)].fill_null(ibis.ifelse(found[_ABSENT], MISSING, UNKNOWN))
     return found.mutate(**{_code(i): code, _raw(i): found[_raw(i)].fill_null(MISSING)}).drop(_ABSENT)
+
+
+def _category_key(column: Any, tree: CategoryHierarchy, where: str) -> tuple[Any, list[Any], Any]:
+    """How a column's values are compared with those of a hierarchy: both as one type, and what counts as missing."""
+    kind, values = column.type(), tree.domain
+    numbers = [parse_number(value) for value in values] if kind.is_numeric() else []
+    plain = kind.is_integer() and all(str(number) == value for number, value in zip(numbers, values, strict=False))
+    if numbers and None not in numbers and not plain:
+        floats = [float(number) for number in numbers if number is not None]
+        if len(set(floats)) < len(floats):
+            raise TableError(
+                f"{where} holds numbers, and its hierarchy lists the same number twice (such as 1 and 1.0)"
+            )
+        number = column.cast("string").cast("float64") if kind.is_float32() else column.cast("float64")
+        return number, floats, number.isnull() | number.isnan()
+    days = kind.is_timestamp() and all(len(value) == len("2024-03-17") for value in values)
+    text = (column.cast("date") if days else column).cast("string")
+    return text, list(values), text.isnull() | (text.strip() == "")
 
 
 def _dictionary(labels: list[str], choice: Ranks) -> pa.Array:

@@ -12,7 +12,6 @@ from decimal import Decimal
 
 from unblur.building.drafts import Draft, draft, toml_number
 from unblur.building.profiling import Column, Numbers, number_expression, profile_numbers
-from unblur.engines import engine_of
 from unblur.errors import HierarchyError
 from unblur.hierarchy import from_cuts
 
@@ -126,7 +125,7 @@ def _cut_candidates(numbers: Numbers, low: Decimal, high: Decimal, leaves: int) 
         first=shares.unit.min(), first_below=shares.below.min(),
         last=shares.unit.max(), last_below=shares.below.max(), total=shares.total.max(),
     )  # fmt: skip
-    found = engine_of(rows).fetch(edges).to_pylist()
+    found = numbers.column.table.fetch(edges).to_pylist()
     candidates = {(each[end], each[f"{end}_below"]) for each in found for end in ("first", "last")}
     return sorted(candidates), found[0]["total"] if found else 0
 

@@ -11,7 +11,6 @@ from datetime import date
 from decimal import Decimal
 from typing import Any, Never
 
-from unblur.engines import engine_of
 from unblur.errors import TableError
 from unblur.labels import ROOT_LABEL
 from unblur.sources import ROW, Table
@@ -54,7 +53,7 @@ class Column:
     def aggregate(self, **expressions: Any) -> Mapping[str, Any]:
         """Let the engine compute one number or value per expression."""
         rows = self.table.rows
-        result: Mapping[str, Any] = engine_of(rows).fetch(rows.aggregate(**expressions)).to_pylist()[0]
+        result: Mapping[str, Any] = self.table.fetch(rows.aggregate(**expressions)).to_pylist()[0]
         return result
 
     def tally(self, **conditions: Any) -> dict[str, Tally]:
@@ -86,7 +85,7 @@ class Column:
         rows = self.table.rows.mutate(__unblur_value=expression)
         counts = {"count": rows.count()} | ({"first": rows[ROW].min()} if self.table.numbered else {})
         groups = rows.group_by(value=rows["__unblur_value"]).aggregate(**counts).limit(MOST_DISTINCT + 1)
-        found: list[dict[str, Any]] = engine_of(rows).fetch(groups).to_pylist()
+        found: list[dict[str, Any]] = self.table.fetch(groups).to_pylist()
         if len(found) > MOST_DISTINCT:
             raise TableError(f"{self.where}: more than {MOST_DISTINCT:,} different values; too many to list")
         return sorted((each for each in found if each["value"] is not None), key=lambda each: str(each["value"]))
@@ -149,7 +148,7 @@ def number_expression(column: Column) -> Any:
         return column.values.cast("float64")
     if not kind.is_string():
         column.refuse_type("numbers are needed")
-    return engine_of(column.table.rows).number(column.values)
+    return column.table.engine.number(column.values)
 
 
 def _no_number(column: Column, number: Any) -> Any:

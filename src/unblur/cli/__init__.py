@@ -33,14 +33,14 @@ def main() -> Never:
         received.append(signum)
         raise KeyboardInterrupt  # so that `finally` clauses clean up
 
-    for each in (signal.SIGINT, signal.SIGTERM):
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, stop)
     warnings.showwarning = _show_warning
     try:
         app()
     except BaseException as error:
         if received:  # whatever became of the interrupt on its way: DuckDB makes a RuntimeError of it
-            print("unblur: interrupted; nothing was written", file=sys.stderr)
+            print("unblur: interrupted; no half-written file is left", file=sys.stderr)
             sys.exit(128 + received[0])
         if isinstance(error, UnblurError):
             print(f"unblur: {error}", file=sys.stderr)

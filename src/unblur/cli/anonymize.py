@@ -8,8 +8,9 @@ from typing import Any, Literal
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from unblur.anonymizing import AnonymizedRelease, anonymize, check_outputs
+from unblur.anonymizing import AnonymizedRelease, anonymize
 from unblur.config import Config
+from unblur.output import check_rows_target
 
 
 def run(
@@ -23,7 +24,7 @@ def run(
 ) -> None:
     """Make the release and say what it looks like."""
     description = Config.read(config)
-    check_outputs(out, description, trace=trace, source=table)
+    check_rows_target(out, [Path(table), *description.paths], trace=trace)
     screen = Console(stderr=True)
     with Progress(
         SpinnerColumn(),

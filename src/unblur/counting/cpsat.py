@@ -61,7 +61,7 @@ def enumerate_program(
         model.add(cells >= right)
     for cells, right in _rows(program.A_eq, program.b_eq, unknowns):
         model.add(cells == right)
-    tally = _Tally(program, unknowns, solutions, visit)
+    tally = _Tally(program, solutions, visit)
     status = _solver(seconds).solve(model, tally)
     assert status != cp_model.MODEL_INVALID, model.validate()
     complete = status in (cp_model.OPTIMAL, cp_model.INFEASIBLE) and not tally.stopped
@@ -90,23 +90,17 @@ def enumerate_targets(
 class _Tally(cp_model.CpSolverSolutionCallback):
     """Adds up the solutions that are new, and stops the search at the first one beyond the limit."""
 
-    def __init__(
-        self,
-        program: Program,
-        unknowns: list[cp_model.IntVar],
-        most: int | None,
-        visit: Callable[[Assignment], None] | None,
-    ) -> None:
+    def __init__(self, program: Program, most: int | None, visit: Callable[[Assignment], None] | None) -> None:
         super().__init__()
         self.size, self.volumes = program.size, program.volumes
-        self.unknowns, self.most, self.visit = unknowns, most, visit
+        self.most, self.visit = most, visit
         self.seen: set[Assignment] = set()
         self.distinct = self.any = 0
         self.stopped = False
 
     def on_solution_callback(self) -> None:
-        z = tuple([self.value(unknown) for unknown in self.unknowns])
-        if z in self.seen or self.stopped:
+        z: Assignment = tuple(self.response_proto.solution)  # all at once: asking for each value takes longer
+        if self.stopped:
             return
         if len(self.seen) == self.most:
             self.stopped = True
@@ -128,6 +122,7 @@ def _solver(seconds: float | None) -> cp_model.CpSolver:
     solver = cp_model.CpSolver()
     solver.parameters.enumerate_all_solutions = True
     solver.parameters.num_workers = 1  # CP-SAT enumerates with one worker only
+    solver.parameters.catch_sigint_signal = False  # it would take Ctrl-C from Python for good
     if seconds is not None:
         solver.parameters.max_time_in_seconds = seconds
     return solver
