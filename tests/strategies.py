@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
@@ -95,8 +96,20 @@ def histogram_of(lattice: Lattice, records: Sequence[Record]) -> Histogram:
     )
     occupied, cell_of, counts = np.unique(nodes, axis=0, return_inverse=True, return_counts=True)
 
-    def distinct_values(cells: Ranks) -> list[int]:
-        here = np.isin(cell_of.ravel(), cells)
-        return [len(np.unique(raw[here, i])) for i in range(raw.shape[1])]
+    return Histogram([occupied[:, i] for i in range(occupied.shape[1])], counts, KnownValues(raw, cell_of.ravel()))
 
-    return Histogram([occupied[:, i] for i in range(occupied.shape[1])], counts, distinct_values)
+
+@dataclass(frozen=True)
+class KnownValues:
+    """The raw values behind a histogram, from the records themselves."""
+
+    raw: Ranks
+    cell_of: Ranks
+
+    def count(self) -> list[int]:
+        return [len(np.unique(column)) for column in self.raw.T]
+
+    def of(self, cells: Ranks) -> list[tuple[Ranks, Ranks]]:
+        here = np.isin(self.cell_of, cells)
+        pairs = [np.unique(np.stack([self.cell_of[here], column[here]], axis=1), axis=0) for column in self.raw.T]
+        return [(each[:, 0], each[:, 1]) for each in pairs]

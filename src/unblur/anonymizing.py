@@ -118,6 +118,7 @@ class AnonymizedRelease(Release):
             "c2": float(lattice.c2(step.state)),
             "c3": c3.get(step.state),
             "rivals": [{"state": list(rival), "c3": c3[rival]} for rival in step.rivals],
+            "rival_count": step.rival_count,
             "open_tie": step.open_tie,
             "classes": [{"labels": list(self.labels(each)), "size": each.size} for each in step.classes],
             "records_left": step.left,

@@ -11,10 +11,11 @@ The pass sees the rows only as a `Histogram`: how many fall in each occupied cel
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +28,16 @@ Progress = Callable[[int, int], None]
 """Called with the number of states done and of all states."""
 
 
-class DistinctValues(Protocol):
-    """Counts, per attribute, the distinct raw values among the records of some cells: all that c3 needs of the rows."""
+class RawValues(Protocol):
+    """The raw values behind the cells: asked for only when a tie on loss, c1 and c2 has to be decided."""
 
-    def __call__(self, cells: Ranks) -> Sequence[int]: ...
+    def count(self) -> Sequence[int]:
+        """Count the distinct raw values of each attribute among all records."""
+        ...
+
+    def of(self, cells: Ranks) -> Sequence[tuple[Ranks, Ranks]]:
+        """List, for each attribute, the distinct pairs of a cell (of those given) and a raw value in it."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -40,12 +47,15 @@ class Histogram:
     nodes: Sequence[Ranks]
     """Per attribute, the rank of each cell's node in the finest layer."""
     counts: Ranks
-    distinct_values: DistinctValues
-    """Asked only when a tie on loss, c1 and c2 has to be decided."""
+    raw_values: RawValues
 
     @property
     def records(self) -> int:
         return int(self.counts.sum())
+
+
+MOST_RIVALS = 20
+"""How many rivals of a state an iteration lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +67,11 @@ class Iteration:
     left: int
     """Records that remain after this step."""
     rivals: tuple[State, ...] = ()
-    """States equal in loss, c1 and c2 that would have made a class too."""
+    """States equal in loss, c1 and c2 that would have made a class too: the best of them by c3."""
+    rival_count: int = 0
+    """How many such states there were."""
     c3: dict[State, Fraction] = field(default_factory=dict)
-    """The third criterion of the state and of its rivals, if there were any."""
+    """The third criterion of the state and of the rivals listed, if there were any."""
 
     @property
     def open_tie(self) -> bool:
@@ -90,15 +102,12 @@ def local_recoding(
     iterations: list[Iteration] = []
     done = 0
     for tied in lattice.groups():
-        pending = [state for state in tied if state != lattice.top]
-        while remaining.records >= k:
-            pending = [s for s in pending if s not in hopeless and _reaches(remaining.any_group, s, hopeless, lattice)]
-            if not pending:
-                break
-            state, c3 = _best(pending, remaining)
-            pending.remove(state)
+        usable = _Usable([state for state in tied if state != lattice.top], remaining, hopeless, lattice)
+        while remaining.records >= k and (states := usable.states()):
+            state, rivals, c3 = _best(states, remaining)
+            usable.take(state)
             classes = remaining.release(state)
-            iterations.append(Iteration(state, classes, remaining.records, tuple(pending), c3))
+            iterations.append(Iteration(state, classes, remaining.records, rivals, len(states) - 1, c3))
         done += len(tied)
         progress(done, lattice.size)
         if remaining.records < k:
@@ -121,24 +130,50 @@ def global_recoding(
         return data.records - data.covered(state) <= allowed
 
     for tied in lattice.groups():
-        fitting = [s for s in tied if s not in hopeless and _reaches(fits, s, hopeless, lattice)]
         if tied == (lattice.top,):
             break
+        fitting = [s for s in tied if s not in hopeless and _reaches(fits, s, hopeless, lattice)]
         if fitting:
-            state, c3 = _best(fitting, data)
-            fitting.remove(state)
-            classes = data.release(state)
-            step = Iteration(state, classes, data.records, tuple(fitting), c3)
-            return Recoding((step,), data.class_of_cell, data.records)
+            state, rivals, c3 = _best(fitting, data)
+            step = Iteration(state, data.release(state), data.records, rivals, len(fitting) - 1, c3)
+            return Recoding((replace(step, left=data.records),), data.class_of_cell, data.records)
     return Recoding((), data.class_of_cell, data.records)
 
 
-def _best(states: Sequence[State], remaining: _Remaining) -> tuple[State, dict[State, Fraction]]:
-    """Choose among tied states by c3, then by lattice order; `states` stand in lattice order."""
+def _best(states: Sequence[State], remaining: _Remaining) -> tuple[State, tuple[State, ...], dict[State, Fraction]]:
+    """Choose among tied states by c3, then by lattice order (in which they stand); also the best of the others."""
     if len(states) == 1:
-        return states[0], {}
-    c3 = remaining.c3(states)
-    return min(states, key=c3.__getitem__), c3
+        return states[0], (), {}
+    scores, most = remaining.kept(states)
+    order = np.argsort(-scores, kind="stable")[: MOST_RIVALS + 1]
+    best, *rivals = (states[i] for i in order)
+    return best, tuple(rivals), {states[i]: 1 - Fraction(int(scores[i]), most) for i in order}
+
+
+class _Usable:
+    """Of some tied states, those under which a group of k remains; tested again only when their witness has gone."""
+
+    def __init__(self, states: Sequence[State], remaining: _Remaining, hopeless: _DownSet, lattice: Lattice) -> None:
+        self._states, self._remaining, self._hopeless, self._lattice = list(states), remaining, hopeless, lattice
+        self._witness: dict[State, Ranks] = {}
+
+    def states(self) -> list[State]:
+        """List the usable states, in lattice order."""
+        self._states = [state for state in self._states if self._usable(state)]
+        return self._states.copy()
+
+    def take(self, state: State) -> None:
+        """Leave out a state that is being applied."""
+        self._states.remove(state)
+
+    def _usable(self, state: State) -> bool:
+        witness = self._witness.get(state)
+        if witness is not None and self._remaining.alive[witness].all():
+            return True
+        if state in self._hopeless or not _reaches(self._remaining.any_group, state, self._hopeless, self._lattice):
+            return False
+        self._witness[state] = self._remaining.witness(state)
+        return True
 
 
 class _DownSet:
@@ -182,10 +217,14 @@ def _path_up(state: State, top: State) -> Iterator[State]:
 
 
 class _Remaining:
-    """The records not yet in a class, grouped by any state."""
+    """The records not yet in a class, grouped by any state.
+
+    Cells that have gone stay in the arrays with a count of 0 until they are the majority: packing the arrays anew after
+    every step would cost more than the steps.
+    """
 
     def __init__(self, histogram: Histogram, lattice: Lattice, k: int) -> None:
-        self._histogram, self._finest, self._k = histogram, lattice.finest, k
+        self._finest, self._k = lattice.finest, k
         self._cells = np.arange(len(histogram.counts))
         self._counts = histogram.counts.astype(np.float64)  # exact, and what `bincount` adds up
         self._nodes = [
@@ -196,6 +235,8 @@ class _Remaining:
         ]
         self._widths = [[int(nodes.max(initial=0)) + 1 for nodes in per_layer] for per_layer in self._nodes]
         self._classes = 0
+        self._distinct = _Distinct(histogram, self._nodes, self._widths)
+        self.alive = np.ones(len(histogram.counts), dtype=bool)
         self.class_of_cell = np.full(len(histogram.counts), -1, dtype=np.int64)
         self.records = histogram.records
 
@@ -206,6 +247,13 @@ class _Remaining:
     def covered(self, state: State) -> int:
         """Count the records in groups of at least k."""
         return int(self._counts[self._grouped(state)[0]].sum())
+
+    def witness(self, state: State) -> Ranks:
+        """Return some cells that together make a group of k: while they remain, the state stays usable."""
+        members, codes = self._grouped(state)
+        group = members[codes == codes[0]]
+        enough = int(np.searchsorted(np.cumsum(self._counts[group]), self._k)) + 1
+        return np.asarray(self._cells[group[:enough]])
 
     def release(self, state: State) -> tuple[EquivalenceClass, ...]:
         """Turn every group of at least k into a class and take its records away."""
@@ -225,24 +273,23 @@ class _Remaining:
             for segment, size in zip(segments[order].tolist(), sizes[order].tolist(), strict=True)
         )
 
-    def c3(self, states: Sequence[State]) -> dict[State, Fraction]:
-        """Return the third criterion of each state: 1 less the mean share of distinct values that it keeps."""
-        raw = self._histogram.distinct_values(self._cells)
-
-        def kept(state: State) -> Fraction:
-            shares = (Fraction(len(np.unique(self._column(i, layer))), raw[i]) for i, layer in enumerate(state))
-            return sum(shares, Fraction(0)) / len(state)
-
-        return {state: 1 - kept(state) for state in states}
+    def kept(self, states: Sequence[State]) -> tuple[NDArray[Any], int]:
+        """Return what c3 compares, times a common denominator: the sum of the shares of distinct values kept."""
+        shares, denominator = self._distinct.shares(np.flatnonzero(self.alive))
+        layers = np.array(states) - np.array(self._finest)
+        return sum(shares[i][layers[:, i]] for i in range(len(self._finest))), denominator * len(self._finest)
 
     def _column(self, attribute: int, layer: int) -> Ranks:
         return self._nodes[attribute][layer - self._finest[attribute]]
 
     def _drop(self, members: Ranks) -> None:
-        keep = np.ones(len(self._cells), dtype=bool)
-        keep[members] = False
-        self._cells, self._counts = self._cells[keep], self._counts[keep]
-        self._nodes = [[nodes[keep] for nodes in per_layer] for per_layer in self._nodes]
+        self._distinct.remove(self._cells[members])
+        self.alive[self._cells[members]] = False
+        self._counts[members] = 0
+        keep = self._counts > 0
+        if 2 * np.count_nonzero(keep) < len(keep):
+            self._cells, self._counts = self._cells[keep], self._counts[keep]
+            self._nodes = [[nodes[keep] for nodes in per_layer] for per_layer in self._nodes]
 
     def _grouped(self, state: State) -> tuple[Ranks, Ranks]:
         """Find the cells in groups of at least k, and for each a code that tells its group from the others."""
@@ -254,11 +301,8 @@ class _Remaining:
             bits = room.bit_length()
             buckets = (codes.view(np.uint64) * _ODD >> np.uint64(64 - bits)).view(np.int64)
             members = np.flatnonzero(self._tally(buckets, members)[buckets] >= self._k)
-            if members.size:
-                _, codes = np.unique(codes[members], return_inverse=True)
-            else:
-                codes = codes[members]
-        heavy = self._tally(codes, members)[codes] >= self._k
+            codes = _dense(codes[members])[0]
+        heavy = (self._tally(codes, members)[codes] >= self._k) & (self._counts[members] > 0)
         return members[heavy], codes[heavy]
 
     def _tally(self, codes: Ranks, members: Ranks) -> NDArray[np.float64]:
@@ -268,8 +312,7 @@ class _Remaining:
         """Number the groups of a state from 0 to a span: equal codes, same segment."""
         codes, span = np.zeros(len(self._cells), dtype=np.int64), 1
         for i, layer in enumerate(state):
-            width = self._widths[i][layer - self._finest[i]]
-            column = self._column(i, layer)
+            column, width = self._column(i, layer), self._widths[i][layer - self._finest[i]]
             if span * width > 2**62:  # number anew what occurs: at most one code, and one node, per cell
                 codes, span = _dense(codes)
                 column, width = _dense(column)
@@ -277,6 +320,72 @@ class _Remaining:
                 codes = codes * width + column
                 span *= width
         return codes, span
+
+
+class _Distinct:
+    """How many distinct nodes and raw values occur among what remains; kept up to date once it has been asked for."""
+
+    def __init__(self, histogram: Histogram, nodes: Sequence[Sequence[Ranks]], widths: Sequence[Sequence[int]]) -> None:
+        self._histogram, self._nodes, self._widths = histogram, [list(each) for each in nodes], widths
+        self._occurring: list[list[Ranks]] | None = None
+        self._values: list[_Values] = []
+        self._everything = True
+
+    def shares(self, cells: Ranks) -> tuple[list[NDArray[Any]], int]:
+        """Return, per attribute and layer, distinct nodes over distinct raw values, and their common denominator."""
+        if self._occurring is None:
+            self._start(cells)
+        assert self._occurring is not None
+        if self._everything:
+            raw = [int(count) for count in self._histogram.raw_values.count()]
+        else:
+            raw = [values.distinct for values in self._values]
+        common = math.lcm(*raw)
+        kind = np.int64 if common * len(raw) < 2**62 else object
+        return [
+            np.array([int(np.count_nonzero(each)) * (common // count) for each in layers], dtype=kind)
+            for layers, count in zip(self._occurring, raw, strict=True)
+        ], common
+
+    def _start(self, cells: Ranks) -> None:
+        self._occurring = [
+            [np.bincount(nodes[cells], minlength=width) for nodes, width in zip(layers, widths, strict=True)]
+            for layers, widths in zip(self._nodes, self._widths, strict=True)
+        ]
+        self._everything = len(cells) == len(self._histogram.counts)
+        if not self._everything:
+            self._values = [_Values(*pairs) for pairs in self._histogram.raw_values.of(cells)]
+
+    def remove(self, cells: Ranks) -> None:
+        """Take cells away."""
+        if self._everything:
+            self._occurring = None  # what is known of all records says nothing about a part
+        if self._occurring is None:
+            return
+        for layers, counts in zip(self._nodes, self._occurring, strict=True):
+            for nodes, count in zip(layers, counts, strict=True):
+                np.subtract.at(count, nodes[cells], 1)
+        for values in self._values:
+            values.remove(cells)
+
+
+class _Values:
+    """The raw values of one attribute: in how many of the remaining cells each occurs."""
+
+    def __init__(self, cells: Ranks, values: Ranks) -> None:
+        order = np.argsort(cells, kind="stable")
+        self._cells = cells[order]
+        _, self._values = np.unique(values[order], return_inverse=True)
+        self._counts = np.bincount(self._values)
+        self.distinct = int(np.count_nonzero(self._counts))
+
+    def remove(self, cells: Ranks) -> None:
+        """Take cells away."""
+        starts, ends = (np.searchsorted(self._cells, cells, side) for side in ("left", "right"))
+        gone = np.concatenate([self._values[a:b] for a, b in zip(starts, ends, strict=True)])
+        touched, times = np.unique(gone, return_counts=True)
+        self._counts[touched] -= times
+        self.distinct -= int(np.count_nonzero(self._counts[touched] == 0))
 
 
 def _dense(codes: Ranks) -> tuple[Ranks, int]:

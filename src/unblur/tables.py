@@ -63,7 +63,7 @@ class Cells:
     def histogram(self) -> Histogram:
         """Count the records of each cell."""
         cells = [codes[self.valid] for codes in self.codes]
-        return Histogram(cells, self.counts[self.valid], _DistinctValues(self, cells))
+        return Histogram(cells, self.counts[self.valid], _RawValues(self, cells))
 
     def without_cell(self) -> int:
         """Count the rows that have no cell."""
@@ -128,42 +128,32 @@ class Cells:
         return f"{self.table.name}: column {attribute.name!r}:{place} {what} ({rows})"
 
 
-class _DistinctValues:
-    """Asks the engine for distinct raw values when a tie has to be decided.
+class _RawValues:
+    """Asks the engine for raw values when a tie has to be decided.
 
-    For all cells (global recoding) the engine counts. In local recoding every cell of k or more records is gone by the
-    first tie (the finest state comes first and never ties), so the raw values of what remains are fetched, once: they
-    are bounded by k times the number of cells, however long the table is.
+    Over all records the engine only counts. In local recoding every cell of k or more records has gone by the first tie
+    (the finest state comes first and never ties), so the values of what remains are bounded by k times the number of
+    cells, however long the table is.
     """
 
     def __init__(self, cells: Cells, codes: Sequence[Ranks]) -> None:
         self._cells, self._codes = cells, codes
-        self._cell: Ranks | None = None
-        self._values: list[Ranks] = []
 
-    def __call__(self, cells: Ranks) -> Sequence[int]:
-        if len(cells) == len(self._codes[0]):
-            return self._count_all()
-        if self._cell is None:
-            self._fetch(cells)
-        assert self._cell is not None
-        here = np.isin(self._cell, cells)
-        return [len(np.unique(values[here])) for values in self._values]
-
-    def _count_all(self) -> list[int]:
+    def count(self) -> Sequence[int]:
         rows, attributes = self._cells.rows, range(len(self._codes))
         valid = rows.filter([rows[_code(i)] >= 0 for i in attributes])
         counts = self._cells.table.fetch(valid.aggregate(**{_raw(i): valid[_raw(i)].nunique() for i in attributes}))
         return [int(counts[_raw(i)][0].as_py()) for i in attributes]
 
-    def _fetch(self, cells: Ranks) -> None:
+    def of(self, cells: Ranks) -> Sequence[tuple[Ranks, Ranks]]:
         attributes = range(len(self._codes))
         columns: dict[str, Any] = {_code(i): self._codes[i][cells] for i in attributes}
         remaining = self._cells.table.engine.push(columns | {_CELL: cells})
         joined = self._cells.rows.inner_join(remaining, [_code(i) for i in attributes])
         found = self._cells.table.fetch(joined.select(_CELL, *(_raw(i) for i in attributes)).distinct())
-        self._cell = found[_CELL].to_numpy()
-        self._values = [found[_raw(i)].to_numpy() for i in attributes]
+        cell = found[_CELL].to_numpy()
+        pairs = [np.unique(np.stack([cell, found[_raw(i)].to_numpy()], axis=1), axis=0) for i in attributes]
+        return [(each[:, 0], each[:, 1]) for each in pairs]
 
 
 def assign_cells(table: Table, config: Config) -> Cells:

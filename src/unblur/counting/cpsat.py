@@ -100,7 +100,7 @@ class _Tally(cp_model.CpSolverSolutionCallback):
 
     def on_solution_callback(self) -> None:
         z: Assignment = tuple(self.response_proto.solution)  # all at once: asking for each value takes longer
-        if self.stopped:
+        if z in self.seen or self.stopped:
             return
         if len(self.seen) == self.most:
             self.stopped = True
