@@ -31,7 +31,7 @@ def q_loss(tree: Hierarchy, layer: int, n: int) -> Fraction:
         return length / tree.values * n
 
     least, most = loss(Fraction(1)), loss(Fraction(tree.values))
-    lengths = [tree.length(layer, rank) for rank in range(tree.nodes(layer))]
+    lengths = [1] if layer == 0 else [tree.length(layer, rank) for rank in range(tree.nodes(layer))]
     here = loss(Fraction(sum(lengths), len(lengths)))
     return (here - least) / (most - least) if most != least else Fraction(0)
 

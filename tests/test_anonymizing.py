@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -278,8 +279,12 @@ def test_rows_without_a_cell_can_be_suppressed_and_are_counted(tmp_path: Path) -
 
 
 def test_more_k_than_records_suppresses_everything_with_a_warning() -> None:
-    with pytest.warns(UnblurWarning, match="k is 500, but there are only 200 records"):
+    with pytest.warns(UnblurWarning) as caught:
         release = unblur.anonymize(people(), CONFIG | {"k": 500})
+    assert ours(caught) == [
+        "k is 500, but there are only 200 records with all values",
+        "no group reaches k: everything is suppressed",
+    ]
     assert set(release.to_pandas()["age"]) == {"*"}
     assert release.classes == ()
 
@@ -409,3 +414,111 @@ def test_a_million_rows_keep_their_order_on_two_threads(tmp_path: Path, ending: 
     query = f"SELECT count(*), count(*) FILTER (id::BIGINT = file_row_number) FROM read_parquet('{tmp_path}/r.parquet')"
     out = duckdb.execute(query).fetchall()
     assert out == [(rows, rows)]
+
+
+def test_single_precision_is_read_as_it_is_written() -> None:
+    config = {
+        "k": 2,
+        "finest_layer": 0,
+        "quasi_identifiers": [{"name": "x", "interval": {"low": 0, "high": 1.6, "step": 0.1, "layers": 2}}],
+    }
+    table = pa.table({"x": pa.array([0.7, 0.7, 1.4, 1.4], pa.float32())})
+    assert unblur.anonymize(table, config).to_pandas()["x"].tolist() == ["0.7", "0.7", "1.4", "1.4"]
+
+
+def test_nan_in_a_parquet_file_is_a_missing_value(tmp_path: Path) -> None:
+    config = {"k": 2, "quasi_identifiers": [CONFIG["quasi_identifiers"][0]]}  # type: ignore[index]
+    pq.write_table(pa.table({"age": [1.0] * 39 + [float("nan")]}), tmp_path / "t.parquet")
+    with pytest.raises(TableError, match="column 'age': row 40: a value is missing"):
+        unblur.anonymize(tmp_path / "t.parquet", config)
+
+
+def test_a_hierarchy_that_lists_a_number_twice_cannot_double_rows(write: Write) -> None:
+    config = {"k": 2, "quasi_identifiers": [{"name": "x", "hierarchy": str(write("h.csv", "1;g;*\n1.0;g;*\n"))}]}
+    with pytest.raises(TableError, match="lists the same number twice"):
+        unblur.anonymize(pa.table({"x": [1.0, 1.0]}), config)
+    assert len(unblur.anonymize(pa.table({"x": ["1", "1"]}), config).to_arrow()) == 2
+
+
+def test_an_expression_that_gives_other_rows_the_second_time_is_refused(tmp_path: Path) -> None:
+    rows = ibis.memtable(pa.table({"age": list(range(80)) * 20, "weight": [50] * 1600}))
+    shuffled = rows.order_by(ibis.random()).limit(60)
+    release = unblur.anonymize(shuffled, CONFIG)
+    with pytest.raises(TableError, match="the rows changed while they were read"):
+        release.to_arrow()
+    with pytest.raises(TableError, match="the rows changed while they were read"):
+        release.save(tmp_path / "r.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_release_is_never_saved_over_its_table(tmp_path: Path) -> None:
+    people().to_csv(tmp_path / "t.csv", index=False)
+    before = (tmp_path / "t.csv").read_bytes()
+    release = unblur.anonymize(tmp_path / "t.csv", CONFIG)
+    with pytest.raises(OutputError, match="this is an input"):
+        release.save(tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_bytes() == before
+
+
+def test_a_config_of_somebody_else_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text("precious = true\n")
+    release = unblur.anonymize(people(), CONFIG)
+    with pytest.raises(OutputError, match="was not written by unblur"):
+        release.save(tmp_path / "mine.csv")
+    release.save(tmp_path / "r.csv")
+    release.save(tmp_path / "r.csv")  # its own may be replaced
+
+
+def test_permissions_and_links_are_kept_and_the_trace_is_private(tmp_path: Path) -> None:
+    (tmp_path / "real.csv").write_text("old")
+    (tmp_path / "real.csv").chmod(0o640)
+    (tmp_path / "r.csv").symlink_to("real.csv")
+    unblur.anonymize(people(), CONFIG).save(tmp_path / "r.csv", trace=tmp_path / "trace.json")
+    assert (tmp_path / "r.csv").is_symlink()
+    assert oct((tmp_path / "real.csv").stat().st_mode)[-3:] == "640"
+    assert oct((tmp_path / "trace.json").stat().st_mode)[-3:] == "600"
+    assert (tmp_path / "real.csv").read_text().startswith("code;")
+
+
+def test_a_failing_rename_leaves_everything_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    release = unblur.anonymize(people(), CONFIG)
+    release.save(tmp_path / "r.csv")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    replace = os.replace
+
+    def fail_for_configs(source: Path, target: Path) -> None:
+        if target.suffix == ".toml":
+            raise OSError(5, "Input/output error", str(source), None, str(target))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", fail_for_configs)
+    with pytest.raises(OutputError, match=r"r\.toml: Input/output error"):
+        unblur.anonymize(people(seed=2), CONFIG).save(tmp_path / "r.csv")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(("option", "value"), [("recoding", "Local"), ("missing", "ignore")])
+def test_unknown_choices_are_refused(option: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=f"{option} must be"):
+        unblur.anonymize(people(), CONFIG, **{option: value})  # type: ignore[arg-type]
+
+
+def test_columns_may_be_called_anything(tmp_path: Path) -> None:
+    names = {"note": "self", "code": 'rows "x".\\ é'}
+    release = unblur.anonymize(people().rename(columns=names).assign(first=1, last=2), CONFIG)
+    release.save(tmp_path / "r.csv")
+    assert list(release.to_pandas().columns) == ['rows "x".\\ é', "age", "weight", "self", "first", "last"]
+
+
+def test_a_tie_under_global_recoding_is_decided_without_fetching_values() -> None:
+    interval = {"low": 0, "high": 8, "layers": 3}
+    config = {"k": 2, "quasi_identifiers": [{"name": name, "interval": interval} for name in ("a", "b")]}
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({"a": rng.integers(0, 8, 12), "b": rng.integers(0, 8, 12)})
+    release = unblur.anonymize(table, config, recoding="global", suppression_limit=0.2)
+    assert release.recoding.iterations[0].rival_count == len(release.recoding.iterations[0].rivals)
+    assert all(each.size >= 2 for each in release.classes)
+
+
+def test_a_release_shows_itself_in_a_line() -> None:
+    assert repr(unblur.anonymize(people(), CONFIG)).startswith("<release of 200 rows: k = 3, ")

@@ -53,7 +53,7 @@ def test_anonymize_writes_release_config_and_trace(unblur: Run, clinic: Path, tm
     done = unblur("anonymize", "t.csv", "--config", "c.toml", "--out", "r.csv", "--trace", "trace.json")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [
-        "5 rows, k = 2: 2 classes of 2 to 2, 1 suppressed (20.0%)",
+        "5 rows, k = 2: 2 classes of 2, 1 suppressed (20.0%)",
         "release: r.csv",
         "config:  r.toml",
         "trace:   trace.json",
@@ -93,11 +93,29 @@ def test_the_written_config_makes_the_same_release_again(unblur: Run, clinic: Pa
         (["t.csv"], TABLE.replace("5;31", "85;31"), CONFIG, "t.csv: column 'age': row 1: a value outside [0, 80)"),
         (["t.csv"], TABLE, CONFIG.replace("layers = 3", "layers = 13") * 1, "c.toml: quasi-identifier 'age'"),
         (["t.csv", "-o", "t.csv"], TABLE, CONFIG, "t.csv: this is an input; choose another path for the output"),
-        (["t.csv", "-o", "c.csv"], TABLE, CONFIG, "c.toml: this is an input; choose another path for the output"),
+        (["t.csv", "-o", "c.csv"], TABLE, CONFIG, "c.toml: the release's own config goes here, but this is an input"),
         (["t.csv", "-o", "none/r.csv"], TABLE, CONFIG, "none/r.csv: the folder none does not exist"),
         (["t.csv", "--trace", "r.csv"], TABLE, CONFIG, "r.csv: the trace would overwrite another output"),
         (["t.csv", "--encoding", "nonsense"], TABLE, CONFIG, "t.csv: there is no encoding 'nonsense'"),
         (["t.csv", "--suppression-limit", "5"], TABLE, CONFIG, "suppression limit must be a share from 0 to 1, not 5"),
+        (
+            ["t.csv", "--suppression-limit", "nan"],
+            TABLE,
+            CONFIG,
+            "suppression limit must be a share from 0 to 1, not",
+        ),
+        (["t.csv", "--suppression-limit", "0.1"], TABLE, CONFIG, "a suppression limit is for global recoding"),
+        (["t.csv"], TABLE.replace("id", "__unblur_label_0"), CONFIG, "t.csv: the column '__unblur_label_0' has a name"),
+        (["t.csv"], TABLE.replace("id", "File_Row_Number"), CONFIG, "t.csv: the column 'file_row_number' has a name"),
+        (["t.csv"], TABLE.replace("id", '"a\nb"'), CONFIG, "t.csv: column 1 has a line break in its name"),
+        (["t.csv"], TABLE.replace("\n", "\r"), CONFIG, "t.csv: lines end with CR alone"),
+        (
+            ["t.csv"],
+            TABLE,
+            CONFIG.replace("high = 80", "high = 1e30"),
+            "c.toml: quasi-identifier 'age': a step",
+        ),
+        (["t.csv"], TABLE, "mechanism = ['paper']\n" + CONFIG, "c.toml: mechanism must be one of paper"),
     ],
 )
 def test_bad_input_is_one_line_and_writes_nothing(
@@ -152,7 +170,7 @@ def test_demo_ends_with_the_path_of_its_result(unblur: Run, tmp_path: Path) -> N
     assert Path(tmp_path, done.stdout.splitlines()[-1]).is_file()
 
 
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_run_leaves_no_half_file_and_no_temporary_file(tmp_path: Path, ending: signal.Signals) -> None:
     source = tmp_path / "t.parquet"
     rows = "SELECT (hash(i) % 80) AS age, 30 + (hash(i + 7) % 160) / 2 AS weight, 'note ' || i AS note FROM range"
@@ -170,7 +188,7 @@ def test_an_interrupted_run_leaves_no_half_file_and_no_temporary_file(tmp_path: 
         time.sleep(0.002)
     process.send_signal(ending)
     _, message = process.communicate(timeout=60)
-    assert process.returncode == (130 if ending == signal.SIGINT else 143), message
+    assert process.returncode == 128 + ending, message
     assert names(out) == set()
     assert names(temporary) == set()
     assert "Traceback" not in message
@@ -183,3 +201,12 @@ def test_nothing_is_left_in_the_temporary_folder(unblur: Run, clinic: Path, monk
         assert names(Path(folder)) == set()
         assert unblur("anonymize", "t.csv", "-c", "c.toml", "-o", "r.csv", "--order-by", "none").returncode == 2
         assert names(Path(folder)) == set()
+
+
+def test_a_wrong_tmpdir_is_refused_instead_of_putting_rows_elsewhere(
+    unblur: Run, clinic: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", "/no/such/folder")
+    done = unblur("anonymize", "t.csv", "-c", "c.toml", "-o", "r.csv")
+    assert done.returncode == 2
+    assert done.stderr == "unblur: TMPDIR: /no/such/folder is not a folder that can be written to\n"

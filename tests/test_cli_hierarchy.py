@@ -189,7 +189,8 @@ def test_values_that_are_not_covered_are_named_by_row_only(run: Run, tmp_path: P
     status, _, err = run("check", "u.toml", "--table", "clinic.csv")
     assert status == 2
     assert err.splitlines() == [
-        "unblur: clinic.csv: column 'sex': row 1: a value that the hierarchy does not list (4 such rows)",
+        "unblur: clinic.csv: column 'sex': row 1: a value that the hierarchy does not list; case and blanks count "
+        "(4 such rows)",
         "unblur: clinic.csv: column 'age': row 1: a value outside [20, 60) (3 such rows)",
     ]
     assert run("check", "u.toml", "--column", "age")[1].startswith("age: 40 values, 2 leaves, 2 layers, step 1;")

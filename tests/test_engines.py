@@ -67,6 +67,7 @@ def duckdb_url(tmp_path_factory: pytest.TempPathFactory) -> str:
     connection = ibis.duckdb.connect(path)
     connection.create_table("patients", patients())
     connection.create_table("Wrong", wrong())
+    connection.create_table("tied", tied())
     connection.disconnect()
     return f"duckdb://{path}"
 
@@ -76,6 +77,7 @@ def postgres_url(postgres_address: str) -> Iterator[str]:
     connection = ibis.connect(postgres_address)
     connection.create_table("patients", patients())
     connection.create_table("Wrong", wrong())
+    connection.create_table("tied", tied())
     connection.raw_sql("CREATE ROLE reader LOGIN; GRANT SELECT ON patients TO reader").close()
     connection.raw_sql("REVOKE TEMP ON DATABASE postgres FROM public").close()
     connection.con.commit()
@@ -93,6 +95,7 @@ def reader_url(postgres_url: str) -> str:
 def spark_url(spark: Any) -> str:
     spark.createDataFrame(patients()).repartition(3).createOrReplaceTempView("patients")
     spark.createDataFrame(wrong()).createOrReplaceTempView("Wrong")
+    spark.createDataFrame(tied()).createOrReplaceTempView("tied")
     return "pyspark://"
 
 
@@ -148,15 +151,35 @@ def test_problems_are_named_by_column_and_count(
     assert found == [
         "'Age': a value outside [0, 80) (1 such row)",
         "'Age': a value is missing (2 such rows)",
-        "'weight': text where a number is needed (2 such rows)",
+        "'weight': text where a number is needed; decimals are written with a point (2 such rows)",
         "'weight': a value is missing (2 such rows)",
         "'height': a value outside [140, 204) (1 such row)",
-        "'sex': a value that the hierarchy does not list (1 such row)",
+        "'sex': a value that the hierarchy does not list; case and blanks count (1 such row)",
         "'sex': a value is missing (2 such rows)",
-        "k is 4, but there are only 1 records with all values: everything is suppressed",
+        "k is 4, but there is only 1 record with all values",
+        "no group reaches k: everything is suppressed",
     ]
     assert release.outliers == 6
     release.close()
+
+
+def tied() -> pa.Table:
+    rng = np.random.default_rng(5)
+    return pa.table({name: [f"{v:.1f}" for v in rng.integers(0, 80, 150) / 10] for name in ("a", "b", "c")})
+
+
+TIED = {"k": 3, "quasi_identifiers": [
+    {"name": name, "interval": {"low": 0, "high": 8, "step": 0.1, "layers": 4}} for name in ("a", "b", "c")
+]}  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", [each for each in ENGINES if each != "reader_url"])
+def test_ties_are_decided_alike_on_every_engine(engine: str, request: pytest.FixtureRequest) -> None:
+    url = request.getfixturevalue(engine)
+    expected = unblur.anonymize(tied(), TIED)
+    with unblur.anonymize(f"{url}#tied", TIED) as release:
+        assert release.recoding.iterations == expected.recoding.iterations
+    assert any(step.rivals for step in expected.recoding.iterations)
 
 
 @pytest.mark.slow

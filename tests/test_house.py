@@ -27,6 +27,8 @@ LAYERS = [
     ["unblur.counting.exact"],
     ["unblur.counting.placements"],
     ["unblur.attack"],
+    ["unblur.program"],
+    ["unblur.counting.cpsat"],
     ["unblur.sources"],
     ["unblur.tables", "unblur.output", "unblur.reading"],
     ["unblur.building.profiling", "unblur.building.laminar"],
@@ -73,7 +75,7 @@ def imports(path: Path) -> set[str]:
 
 
 def test_every_module_has_a_layer() -> None:
-    assert sorted(modules()) == sorted(name for layer in LAYERS for name in layer if name in modules())
+    assert sorted(modules()) == sorted(name for layer in LAYERS for name in layer)
 
 
 def test_modules_import_only_from_layers_below() -> None:
@@ -82,7 +84,7 @@ def test_modules_import_only_from_layers_below() -> None:
         f"{name} imports {other}"
         for name, path in modules().items()
         for other in imports(path)
-        if level[other] >= level[name] and not (name == "unblur.cli" or other == "unblur.cli")
+        if level[other] >= level[name]
     ]
     assert wrong == []
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import ibis
 import pandas as pd
@@ -177,3 +178,49 @@ def test_the_workspace_leaves_nothing_behind(write: Write) -> None:
     folder = forgotten.folder
     del forgotten
     assert not folder.exists()
+
+
+def test_one_cell_in_apostrophes_does_not_make_them_quotes(write: Write, workspace: Workspace) -> None:
+    path = write("t.csv", "a;b\n1;'x'\n5;'t Hooft\n6;kept\n7;y'\n")
+    assert [row[1] for row in rows_of(path, workspace)] == ["'x'", "'t Hooft", "kept", "y'"]
+
+
+def test_blank_lines_before_the_header_and_long_fields_are_read(write: Write, workspace: Workspace) -> None:
+    assert rows_of(write("t.csv", f"\n\na;b\n1;{'x' * 500_000}\n"), workspace) == [("1", "x" * 500_000)]
+
+
+def test_a_line_of_several_megabytes_is_refused_for_what_it_is(write: Write, workspace: Workspace) -> None:
+    with pytest.raises(TableError, match="line 2 is longer than 2 MB"):
+        open_table(write("t.csv", f"a;b\n1;{'x' * 3_000_000}\n"), workspace)
+
+
+def test_excel_is_read_from_standard_input_whatever_size_it_claims(
+    tmp_path: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = Workbook()
+    for row in [("a", "b"), *((i, i) for i in range(6))]:
+        book.worksheets[0].append(row)
+    book.save(tmp_path / "t.xlsx")
+    with ZipFile(tmp_path / "t.xlsx") as packed, ZipFile(tmp_path / "lying.xlsx", "w") as lying:
+        for name in packed.namelist():
+            lying.writestr(name, packed.read(name).replace(b'ref="A1:B7"', b'ref="A1:B3"'))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((tmp_path / "lying.xlsx").read_bytes())))
+    assert len(rows_of("-", workspace)) == 6
+
+
+def test_a_named_index_is_a_column(workspace: Workspace) -> None:
+    frame = pd.DataFrame({"a": [1, 2]}, index=pd.Index(["x", "y"], name="id"))
+    assert rows_of(frame, workspace) == [(1, "x"), (2, "y")]
+
+
+@pytest.mark.parametrize("name", ["__unblur_row", "__UNBLUR_code_0", "__unblur"])
+def test_names_of_our_own_are_refused_from_every_source(name: str, workspace: Workspace) -> None:
+    frame = pa.table({name: [1], "b": [2]})
+    for source in (frame, ibis.memtable(frame)):
+        with pytest.raises(TableError, match="has a name that is used here; rename it"):
+            open_table(source, workspace)
+
+
+def test_a_cut_off_packed_file_is_refused(write: Write, workspace: Workspace) -> None:
+    with pytest.raises(TableError, match="the packed file is cut off"):
+        open_table(write("t.csv.gz", gzip.compress(CSV.encode() * 100)[:-20]), workspace)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AnonymizedRelease(Release):
     """A release just made from a table: also its rows, and the decisions behind it (for the custodian's eyes)."""
 
@@ -162,14 +162,17 @@ def anonymize(
     cells = assign_cells(source, config)
     problems = cells.problems()
     if problems and missing == "error":
-        raise TableError(f"{problems[0]}; --missing suppress would suppress such rows")
+        more = f"; {len(problems) - 1} more problems" if len(problems) > 1 else ""
+        raise TableError(f"{problems[0]}{more}")
     histogram = cells.histogram()
-    for note in (*source.notes, *cells.off_step(), *problems, *_size_notes(config.k, histogram.records)):
+    for note in (*source.notes, *cells.off_step(), *problems, *_too_few(config, histogram.records)):
         warnings.warn(note, UnblurWarning, stacklevel=2)
     if recoding == "local":
         decided = local_recoding(histogram, lattice, k=config.k, progress=progress)
     else:
         decided = global_recoding(histogram, lattice, k=config.k, suppression_limit=limit)
+    if not decided.classes:
+        warnings.warn("no group reaches k: everything is suppressed", UnblurWarning, stacklevel=2)
     suppressed = decided.suppressed + cells.without_cell()
     made = {
         "by": f"unblur {version('unblur')}",
@@ -223,7 +226,8 @@ def _share(limit: Fraction | float) -> Fraction:
     return share
 
 
-def _size_notes(k: int, records: int) -> list[str]:
-    if records >= k:
+def _too_few(config: Config, records: int) -> list[str]:
+    if records >= config.k:
         return []
-    return [f"k is {k}, but there are only {records} records with all values: everything is suppressed"]
+    there_are = "there is only 1 record" if records == 1 else f"there are only {records} records"
+    return [f"k is {config.k}, but {there_are} with all values"]

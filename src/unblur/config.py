@@ -78,7 +78,9 @@ class Config:
                 entries = tomllib.load(file, parse_float=Decimal)
         except OSError as error:
             raise ConfigError(f"{path}: {error.strerror or error}") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{path}: not a TOML file") from error
+        except tomllib.TOMLDecodeError as error:
             raise ConfigError(f"{path}: not a TOML file: {error}") from error
         try:
             return replace(cls.from_dict(entries, folder=path.parent), path=path)

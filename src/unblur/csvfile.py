@@ -56,6 +56,8 @@ def detect_dialect(path: Path, *, encoding: str, columns: Iterable[str] = ()) ->
     text = sample.lstrip("\r\n")
     if not text.strip():
         raise TableError(f"{path}: the file is empty; a header line and rows are needed")
+    if "\r" in text and "\n" not in text:
+        raise TableError(f"{path}: lines end with CR alone; save the file with LF or CRLF")
     blank_lines = len(sample[: len(sample) - len(text)].splitlines())
     quotes = "'\"" if _in_apostrophes(text.splitlines()[0]) else '"'
     wanted = set(columns)

@@ -56,8 +56,21 @@ class Engine:
     def __init__(self, backend: Any, workspace: Workspace) -> None:
         self.backend, self.workspace = backend, workspace
 
-    def number(self, text: Any) -> Any:
-        """Read a column of text as floating-point numbers, NULL where it holds none."""
+    def number(self, column: Any) -> Any:
+        """Read a column of numbers, or of text, as floating-point numbers: NULL where it holds none, or NaN."""
+        import ibis
+
+        kind = column.type()
+        if kind.is_string():
+            number = self._parse(column)
+        elif kind.is_float32():  # 0.7 in single precision is another number in double: take what is written
+            number = column.cast("string").cast("float64")
+        else:
+            number = column.cast("float64")
+        # Not left to comparisons: a bound from a file's statistics may leave NaN out.
+        return number if kind.is_integer() else ibis.ifelse(number.isnan(), ibis.null("float64"), number)
+
+    def _parse(self, text: Any) -> Any:
         import ibis
 
         return ibis.ifelse(text.re_search(NUMBER), text, ibis.null("string")).cast("float64")
@@ -86,7 +99,7 @@ class Engine:
 class DuckDBEngine(Engine):
     """The embedded engine: everything stays where it is."""
 
-    def number(self, text: Any) -> Any:
+    def _parse(self, text: Any) -> Any:
         import ibis
 
         # Much faster than the regular expression; only DuckDB reads 1_000 as a number.
@@ -95,12 +108,17 @@ class DuckDBEngine(Engine):
     def push(self, columns: Mapping[str, Any]) -> ibis.Table:
         import pyarrow as pa
 
-        name = _new_name()
-        # Registered as it is, a dictionary column becomes an ENUM: joins and sorts move small integers, not labels.
-        self.backend.con.register(name, pa.table(dict(columns)))
-        self.workspace.defer(self.backend.con.unregister, name)
-        table: ibis.Table = self.backend.table(name)
-        return table
+        name, table, connection = _new_name(), pa.table(dict(columns)), self.backend.con
+        connection.register(f"{name}_text", table)
+        # As an ENUM a label is a small integer: joins and sorts move it faster than text.
+        kinds = {field.name: _enum(table[field.name]) for field in table.schema if pa.types.is_dictionary(field.type)}
+        casts = ", ".join(f'"{column}"::{kind} AS "{column}"' for column, kind in kinds.items() if kind)
+        chosen = f"* REPLACE ({casts})" if casts else "*"
+        connection.execute(f"CREATE TEMP TABLE {name} AS SELECT {chosen} FROM {name}_text")
+        connection.unregister(f"{name}_text")
+        self.workspace.defer(connection.execute, f"DROP TABLE IF EXISTS {name}")
+        made: ibis.Table = self.backend.table(name)
+        return made
 
     def stage(self, rows: ibis.Table) -> tuple[Any, str]:
         return self.backend.con, self.backend.compile(rows)
@@ -153,7 +171,7 @@ class PostgresEngine(Engine):
 class SparkEngine(Engine):
     """A Spark session; Ibis would go through pandas, which confuses NULL and NaN, so Arrow is used directly."""
 
-    def number(self, text: Any) -> Any:
+    def _parse(self, text: Any) -> Any:
         import ibis
 
         return ibis.ifelse(text.re_search(NUMBER), text, ibis.null("string")).try_cast("float64")
@@ -197,6 +215,14 @@ def _survives(kind: Any, typed: bool) -> bool:
     if typed and (kind.is_date() or kind.is_timestamp() or (kind.is_decimal() and kind.precision is not None)):
         return True
     return any((kind.is_integer(), kind.is_floating(), kind.is_boolean(), kind.is_string(), kind.is_binary()))
+
+
+def _enum(column: pa.ChunkedArray) -> str | None:
+    """Write the type of a dictionary column's labels for DuckDB; None if they are too many to write down."""
+    labels = column.combine_chunks().dictionary.to_pylist()
+    if len(labels) > 10_000:
+        return None
+    return "ENUM (" + ", ".join("'" + label.replace("'", "''") + "'" for label in labels) + ")"
 
 
 def _new_name() -> str:

@@ -278,6 +278,8 @@ def from_rows(rows: Sequence[Sequence[str]]) -> CategoryHierarchy:
     for number, row in enumerate(rows, 1):
         if len(row) != depth:
             raise HierarchyError(f"row {number}: {len(row)} columns, but row 1 has {depth}")
+        if "" in row[1:]:
+            raise HierarchyError(f"row {number}: the label in column {row.index('', 1) + 1} is empty")
         if row[0] in seen:
             raise HierarchyError(f"row {number}: the same value as in row {seen[row[0]]}")
         seen[row[0]] = number

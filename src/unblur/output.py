@@ -110,6 +110,8 @@ def check_rows_target(target: Path, inputs: Iterable[Path | None], *, trace: Pat
     inputs = list(inputs)
     config = target.with_suffix(".toml")
     targets = [target, config, *([trace] if trace is not None else [])]
+    if any(path.exists() and config.exists() and config.samefile(path) for path in inputs if path is not None):
+        raise OutputError(f"{config}: the release's own config goes here, but this is an input; rename the output")
     for path in targets:
         check_target(path, inputs)
     if config.exists() and not _is_written_config(config):
@@ -131,12 +133,13 @@ def write_rows(rows: ibis.Table, target: Path, outputs: Outputs, workspace: Work
 
     engine = engine_of(rows, workspace)
     parquet = FORMATS[target.suffix.lower()] == "parquet"
-    options = f"FORMAT csv, HEADER true, DELIMITER {sql_text(separator)}, QUOTE '\"', ESCAPE '\"'"
+    csv = f"FORMAT csv, HEADER true, DELIMITER {sql_text(separator)}, QUOTE '\"', ESCAPE '\"'"
+    options = f"{'FORMAT parquet' if parquet else csv}, USE_TMP_FILE false"  # the path is a temporary one already
     path = outputs.temporary(target)
     with engine_errors("the release"):
         connection, query = engine.stage(engine.exact(rows, typed=parquet))
         try:
-            connection.execute(f"COPY ({query}) TO {sql_text(str(path))} ({'FORMAT parquet' if parquet else options})")
+            connection.execute(f"COPY ({query}) TO {sql_text(str(path))} ({options})")
         except (duckdb.IOException, OSError) as error:
             reason = "no space left" if no_space(error) else "the file cannot be written"
             raise OutputError(f"{target}: {reason}") from error

@@ -219,7 +219,7 @@ def _path_up(state: State, top: State) -> Iterator[State]:
 class _Remaining:
     """The records not yet in a class, grouped by any state.
 
-    Cells that have gone stay in the arrays with a count of 0 until they are the majority: packing the arrays anew after
+    Cells that have gone stay in the arrays with a count of 0 until they are a tenth: packing the arrays anew after
     every step would cost more than the steps.
     """
 
@@ -235,6 +235,7 @@ class _Remaining:
         ]
         self._widths = [[int(nodes.max(initial=0)) + 1 for nodes in per_layer] for per_layer in self._nodes]
         self._classes = 0
+        self._latest: tuple[State, tuple[Ranks, Ranks]] | None = None
         self._distinct = _Distinct(histogram, self._nodes, self._widths)
         self.alive = np.ones(len(histogram.counts), dtype=bool)
         self.class_of_cell = np.full(len(histogram.counts), -1, dtype=np.int64)
@@ -286,27 +287,37 @@ class _Remaining:
         self._distinct.remove(self._cells[members])
         self.alive[self._cells[members]] = False
         self._counts[members] = 0
+        self._latest = None
         keep = self._counts > 0
-        if 2 * np.count_nonzero(keep) < len(keep):
+        if 10 * np.count_nonzero(keep) < 9 * len(keep):
             self._cells, self._counts = self._cells[keep], self._counts[keep]
             self._nodes = [[nodes[keep] for nodes in per_layer] for per_layer in self._nodes]
 
     def _grouped(self, state: State) -> tuple[Ranks, Ranks]:
         """Find the cells in groups of at least k, and for each a code that tells its group from the others."""
-        codes, span = self._codes(state)
-        members = np.arange(len(codes))
-        room = 2 * len(codes) + 1024
-        if span > room:
-            # Count in hashed buckets first: a bucket below k holds no group of k, and most cells fall out.
-            bits = room.bit_length()
-            buckets = (codes.view(np.uint64) * _ODD >> np.uint64(64 - bits)).view(np.int64)
-            members = np.flatnonzero(self._tally(buckets, members)[buckets] >= self._k)
-            codes = _dense(codes[members])[0]
-        heavy = (self._tally(codes, members)[codes] >= self._k) & (self._counts[members] > 0)
-        return members[heavy], codes[heavy]
+        if self._latest is None or self._latest[0] != state:
+            self._latest = state, self._group(state)
+        return self._latest[1]
 
-    def _tally(self, codes: Ranks, members: Ranks) -> NDArray[np.float64]:
-        return np.bincount(codes, weights=self._counts[members]).astype(np.float64, copy=False)
+    def _group(self, state: State) -> tuple[Ranks, Ranks]:
+        codes, span = self._codes(state)
+        room = 2 * len(codes) + 1024
+        if span <= room:
+            members = np.flatnonzero(self._in_heavy(codes, self._counts))
+            return members, codes[members]
+        # Count in hashed buckets first: a bucket below k holds no group of k, and most cells fall out.
+        buckets = (codes.view(np.uint64) * _ODD >> np.uint64(64 - room.bit_length())).view(np.int64)
+        candidates = np.flatnonzero(self._in_heavy(buckets, self._counts))
+        codes = _dense(codes[candidates])[0]
+        heavy = self._in_heavy(codes, self._counts[candidates])
+        return candidates[heavy], codes[heavy]
+
+    def _in_heavy(self, codes: Ranks, counts: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Tell which cells remain and have a code that k records share."""
+        tally = np.bincount(codes, weights=counts)
+        if tally.max(initial=0) < self._k:
+            return np.zeros(len(codes), dtype=bool)
+        return np.asarray((tally >= self._k)[codes] & (counts > 0))
 
     def _codes(self, state: State) -> tuple[Ranks, int]:
         """Number the groups of a state from 0 to a span: equal codes, same segment."""

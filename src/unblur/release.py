@@ -18,7 +18,7 @@ class EquivalenceClass:
     """How many records the release shows here."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Release:
     """A locally or globally recoded table, as anyone may see it."""
 
@@ -29,6 +29,10 @@ class Release:
     """How many records are suppressed."""
     sha256: str | None = field(default=None, kw_only=True)
     """The hash of the file that was read."""
+
+    def __repr__(self) -> str:
+        classes = f"{len(self.classes):,} classes, {self.outliers:,} suppressed"
+        return f"<release of {self.rows:,} rows: k = {self.config.k}, {classes}>"
 
     @property
     def rows(self) -> int:

@@ -27,7 +27,7 @@ from zipfile import BadZipFile
 
 from unblur.csvfile import Dialect, detect_dialect, detect_encoding, transcode
 from unblur.engines import Engine, engine_errors, engine_of
-from unblur.errors import MissingExtraError, TableError
+from unblur.errors import MissingExtraError, OutputError, TableError
 
 if TYPE_CHECKING:
     import ibis
@@ -39,12 +39,23 @@ ROW = f"{PREFIX}_row"
 """The helper column that numbers the rows of a file or data frame, from 0."""
 
 
+def _private_folder() -> Path:
+    """Make a folder that only its owner can read, in the place that TMPDIR names and nowhere else."""
+    chosen = os.environ.get("TMPDIR")
+    if chosen and not (os.path.isdir(chosen) and os.access(chosen, os.W_OK)):
+        raise OutputError(f"TMPDIR: {chosen} is not a folder that can be written to")
+    try:
+        return Path(tempfile.mkdtemp(prefix="unblur-", dir=chosen))
+    except OSError as error:
+        raise OutputError(f"no folder for temporary files: {error.strerror or error}") from error
+
+
 class Workspace:
     """A private folder for temporary files, an embedded DuckDB that spills into it, and connections; gone after use."""
 
     def __init__(self, *, threads: int | None = None) -> None:
         self._resources = ExitStack()
-        self.folder = Path(tempfile.mkdtemp(prefix="unblur-"))
+        self.folder = _private_folder()
         self._resources.callback(shutil.rmtree, self.folder, ignore_errors=True)
         self._threads = threads or os.cpu_count() or 1
         self.close = weakref.finalize(self, self._resources.close)
@@ -168,6 +179,8 @@ def check_names(names: Sequence[str], where: str) -> None:
     for number, name in enumerate(names, 1):
         if not name:
             raise TableError(f"{where}: column {number} has no name in the header")
+        if "\n" in name or "\r" in name:
+            raise TableError(f"{where}: column {number} has a line break in its name; rename it")
         if name.lower().startswith(PREFIX):
             raise TableError(f"{where}: the column {name!r} has a name that is used here; rename it")
         if (other := seen.get(name.lower())) is not None:
@@ -246,37 +259,41 @@ def _csv_problem(message: str) -> str:
 
 
 def _open_excel(path: Path, name: str, workspace: Workspace) -> Table:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
     from openpyxl import load_workbook
     from openpyxl.utils.exceptions import InvalidFileException
 
-    try:
-        book = load_workbook(path, read_only=True, data_only=True)
-    except (InvalidFileException, BadZipFile, KeyError, OSError, ValueError) as error:
-        raise TableError(f"{name}: not an Excel workbook (.xlsx)") from error
     parquet = workspace.folder / "table.parquet"
-    try:
-        sheet = book.worksheets[0]
-        sheet.reset_dimensions()  # what a file says of its own size may be wrong
-        rows = (row for row in sheet.iter_rows(values_only=True) if any(cell is not None for cell in row))
-        header = [_cell_text(cell) for cell in next(rows, ())]
-        while header and header[-1] is None:
-            header.pop()
-        if not header:
-            raise TableError(f"{name}: the first sheet is empty; a header row and rows are needed")
-        names = [text if text is not None else "" for text in header]
-        check_names(names, name)
-        schema = pa.schema([(column, pa.string()) for column in names])
-        with pq.ParquetWriter(parquet, schema) as writer:
-            for chunk in _chunks(rows, 10_000):
-                texts = [[_cell_text(row[i]) if i < len(row) else None for row in chunk] for i in range(len(names))]
-                writer.write_table(pa.table(texts, schema=schema))
-        others = len(book.worksheets) - 1
-    finally:
-        book.close()
-    notes = (f"{name}: only the first of {others + 1} sheets is read",) if others else ()
+    with path.open("rb") as file:  # openpyxl would judge a path by its ending
+        try:
+            book = load_workbook(file, read_only=True, data_only=True)
+        except (InvalidFileException, BadZipFile, KeyError, OSError, ValueError) as error:
+            raise TableError(f"{name}: not an Excel workbook (.xlsx)") from error
+        try:
+            _sheet_to_parquet(book.worksheets[0], parquet, name)
+            sheets = len(book.worksheets)
+        finally:
+            book.close()
+    notes = (f"{name}: only the first of {sheets} sheets is read",) if sheets > 1 else ()
     return _numbered(parquet, name, workspace, notes=notes)
+
+
+def _sheet_to_parquet(sheet: Any, parquet: Path, name: str) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sheet.reset_dimensions()  # what a file says of its own size may be wrong
+    rows = (row for row in sheet.iter_rows(values_only=True) if any(cell is not None for cell in row))
+    header = [_cell_text(cell) or "" for cell in next(rows, ())]
+    while header and not header[-1]:
+        header.pop()
+    if not header:
+        raise TableError(f"{name}: the first sheet is empty; a header row and rows are needed")
+    check_names(header, name)
+    schema = pa.schema([(column, pa.string()) for column in header])
+    with pq.ParquetWriter(parquet, schema) as writer:
+        for chunk in _chunks(rows, 10_000):
+            texts = [[_cell_text(row[i]) if i < len(row) else None for row in chunk] for i in range(len(header))]
+            writer.write_table(pa.table(texts, schema=schema))
 
 
 def _chunks(rows: Iterator[Any], size: int) -> Iterator[list[Any]]:
@@ -325,12 +342,13 @@ def _open_frame(source: Any, workspace: Workspace) -> Table:
     try:
         if type(source).__module__.startswith("pandas"):
             check_names([str(column) for column in source.columns], name)
-            frame = pa.Table.from_pandas(source, preserve_index=False)
+            named = any(name is not None for name in source.index.names)
+            frame = pa.Table.from_pandas(source, preserve_index=named)
         else:
             frame = pa.table(source)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         raise TableError(f"{name}: a column mixes types; give each column one type") from None
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         accepted = "a path, a URL, a pandas or polars data frame, an Arrow table or an Ibis expression"
         raise TableError(f"a {type(source).__name__} is no table; accepted are {accepted}") from error
     check_names(frame.column_names, name)
@@ -345,6 +363,8 @@ def _open_url(url: str, workspace: Workspace) -> Table:
     name = f"{scheme}://…#{table}"  # an address may hold a password
     if not table:
         raise TableError(f"{scheme}://…: name the table after a #, as in {scheme}://…#patients")
+    if scheme == "duckdb" and not Path(address.partition("://")[2]).is_file():
+        raise TableError(f"{name}: no such file")
     try:
         backend = workspace.connect(address)
         if scheme == "pyspark" and table.startswith("parquet:"):
@@ -357,7 +377,10 @@ def _open_url(url: str, workspace: Workspace) -> Table:
     except TableError:
         raise
     except ImportError as error:
-        raise MissingExtraError(f"reading {scheme}://", scheme.replace("postgresql", "postgres")) from error
+        extra = scheme.replace("postgresql", "postgres")
+        if extra not in ("postgres", "pyspark"):
+            raise TableError(f"{name}: reading {scheme}:// needs: pip install 'ibis-framework[{scheme}]'") from error
+        raise MissingExtraError(f"reading {scheme}://", extra) from error
     except Exception as error:
         if type(error).__name__ == "TableNotFound":
             raise TableError(f"{name}: there is no such table") from error

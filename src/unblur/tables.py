@@ -117,8 +117,8 @@ class Cells:
         tree = attribute.hierarchy
         what = {
             MISSING: "a value is missing",
-            NOT_A_NUMBER: "text where a number is needed",
-            UNKNOWN: "a value that the hierarchy does not list",
+            NOT_A_NUMBER: "text where a number is needed; decimals are written with a point",
+            UNKNOWN: "a value that the hierarchy does not list; case and blanks count",
             OUTSIDE: f"a value outside [{tree.low}, {tree.high})" if isinstance(tree, IntervalHierarchy) else "",
         }[code]
         place = ""
@@ -193,9 +193,8 @@ def _with_interval(
     # Guarded by `inside`: a number far outside would not fit an integer.
     noise = float(tree.tolerance / tree.step)
     unit = (ibis.ifelse(inside, position, 0.0) + noise).floor().cast("int64")
-    beyond = ibis.ifelse(number.isnan(), MISSING, OUTSIDE)
     within = unit if attribute.finest_layer == 0 else _leaf(number, tree.thresholds[1:-1], 0)
-    code = ibis.ifelse(number.isnull(), invalid, ibis.ifelse(inside, within, beyond))
+    code = ibis.ifelse(number.isnull(), invalid, ibis.ifelse(inside, within, OUTSIDE))
     off = ibis.ifelse(inside & ((position - position.round()).abs() > noise), 1, 0)
     return rows.mutate(**{_code(i): code.cast("int64"), _raw(i): unit, _off(i): off})
 
@@ -219,14 +218,12 @@ def _as_number(column: Any, table: Table, name: str) -> tuple[Any, Any]:
     import ibis
 
     kind = column.type()
-    if kind.is_float32():  # 0.7 in single precision is another number in double: take what is written
-        return column.cast("string").cast("float64"), ibis.literal(MISSING)
-    if kind.is_numeric():
-        return column.cast("float64"), ibis.literal(MISSING)
-    if not kind.is_string():
+    if kind.is_string():
+        empty = column.isnull() | column.strip().lower().isin(MISSING_TEXTS)
+        return table.engine.number(column), ibis.ifelse(empty, MISSING, NOT_A_NUMBER)
+    if not kind.is_numeric():
         raise TableError(f"{table.name}: column {name!r} holds {kind}; an interval needs numbers")
-    empty = column.isnull() | column.strip().lower().isin(MISSING_TEXTS)
-    return table.engine.number(column), ibis.ifelse(empty, MISSING, NOT_A_NUMBER)
+    return table.engine.number(column), ibis.literal(MISSING)
 
 
 def _with_category(
@@ -234,7 +231,7 @@ def _with_category(
 ) -> ibis.Table:
     import ibis
 
-    key, values, absent = _category_key(rows[attribute.name], tree, f"{table.name}: column {attribute.name!r}")
+    key, values, absent = _category_key(rows[attribute.name], tree, table, attribute.name)
     nodes = tree.climb(np.arange(tree.values), 0, attribute.finest_layer)
     lookup = table.engine.push({_VALUE: values, _raw(i): np.arange(tree.values), _code(i): nodes})
     joined = rows.mutate(**{_KEY: key, _ABSENT: absent}).left_join(lookup, [(_KEY, _VALUE)])
@@ -243,7 +240,7 @@ def _with_category(
     return found.mutate(**{_code(i): code, _raw(i): found[_raw(i)].fill_null(MISSING)}).drop(_ABSENT)
 
 
-def _category_key(column: Any, tree: CategoryHierarchy, where: str) -> tuple[Any, list[Any], Any]:
+def _category_key(column: Any, tree: CategoryHierarchy, table: Table, name: str) -> tuple[Any, list[Any], Any]:
     """How a column's values are compared with those of a hierarchy: both as one type, and what counts as missing."""
     kind, values = column.type(), tree.domain
     numbers = [parse_number(value) for value in values] if kind.is_numeric() else []
@@ -251,11 +248,10 @@ def _category_key(column: Any, tree: CategoryHierarchy, where: str) -> tuple[Any
     if numbers and None not in numbers and not plain:
         floats = [float(number) for number in numbers if number is not None]
         if len(set(floats)) < len(floats):
-            raise TableError(
-                f"{where} holds numbers, and its hierarchy lists the same number twice (such as 1 and 1.0)"
-            )
-        number = column.cast("string").cast("float64") if kind.is_float32() else column.cast("float64")
-        return number, floats, number.isnull() | number.isnan()
+            twice = "its hierarchy lists the same number twice (as 1 and 1.0)"
+            raise TableError(f"{table.name}: column {name!r} holds numbers, but {twice}")
+        number = table.engine.number(column)
+        return number, floats, number.isnull()
     days = kind.is_timestamp() and all(len(value) == len("2024-03-17") for value in values)
     text = (column.cast("date") if days else column).cast("string")
     return text, list(values), text.isnull() | (text.strip() == "")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -19,7 +20,7 @@ import numpy as np
 
 from unblur.csvfile import detect_encoding
 from unblur.errors import HierarchyError
-from unblur.hierarchy import Hierarchy, IntervalHierarchy, from_rows
+from unblur.hierarchy import MOST_LEAVES, Hierarchy, IntervalHierarchy, from_rows
 from unblur.labels import ROOT_LABEL, Interval, interval_label, parse_interval, parse_number
 
 Bounds = tuple[Decimal, Decimal]
@@ -74,7 +75,10 @@ def _rows(path: Path) -> list[list[str]]:
         raise HierarchyError(f"{path}: neither UTF-8 nor Windows-1252 text") from error
     best: list[list[str]] = []
     for separator in (";", ",", "\t", "|"):
-        rows = [row for row in csv.reader(io.StringIO(text), delimiter=separator) if row]
+        try:
+            rows = [row for row in csv.reader(io.StringIO(text), delimiter=separator) if row]
+        except csv.Error:
+            raise HierarchyError(f"{path}: not a CSV file with lines that end with LF or CRLF") from None
         if rows and (not best or _regularity(rows) > _regularity(best)):
             best = rows
     return best
@@ -197,6 +201,8 @@ class _IntervalReader:
         widths = {high - low for low, high in nodes}
         width, low, high = max(widths), *gap
         if len(widths) == 1 and (high - low) % width == 0:
+            if (high - low) / width > MOST_LEAVES:
+                raise HierarchyError(f"{self.path}: column {column + 2}: a gap, no interval covers {_show(low, high)}")
             return [(low + width * i, low + width * (i + 1)) for i in range(int((high - low) / width))]
         if certain:
             return [gap]
@@ -204,7 +210,7 @@ class _IntervalReader:
 
 
 def _container(node: Bounds, layer: Sequence[Bounds]) -> int:
-    return next(rank for rank, (low, high) in enumerate(layer) if low <= node[0] and node[1] <= high)
+    return bisect_right(layer, node[0], key=lambda bounds: bounds[0]) - 1
 
 
 def _show(low: Decimal, high: Decimal) -> str:

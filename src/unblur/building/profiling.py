@@ -126,7 +126,7 @@ class Numbers:
 def profile_numbers(column: Column, *, step: Decimal | None = None) -> Numbers:
     """Find the bounds of a column of numbers and, unless `step` is given, the decimal place that all of them are on."""
     number = number_expression(column)
-    finite = number.notnull() & ~number.isnan() & ~number.isinf()
+    finite = number.notnull() & ~number.isinf()
     missing = _no_number(column, number)
     tallies = column.tally(number=finite, other=~(finite | missing))
     text = column.values.type().is_string()
@@ -144,9 +144,7 @@ def profile_numbers(column: Column, *, step: Decimal | None = None) -> Numbers:
 def number_expression(column: Column) -> Any:
     """Read the column as floating-point numbers, NULL where it has none."""
     kind = column.values.type()
-    if kind.is_numeric():
-        return column.values.cast("float64")
-    if not kind.is_string():
+    if not (kind.is_numeric() or kind.is_string()):
         column.refuse_type("numbers are needed")
     return column.table.engine.number(column.values)
 
@@ -154,7 +152,7 @@ def number_expression(column: Column) -> Any:
 def _no_number(column: Column, number: Any) -> Any:
     if column.values.type().is_string():
         return column.values.isnull() | column.values.strip().lower().isin(MISSING_TEXTS)
-    return number.isnull() | number.isnan()
+    return number.isnull()
 
 
 def _resolution(column: Column, number: Any, finite: Any, largest: Decimal) -> Decimal:

@@ -54,7 +54,8 @@ def run(
 def summary(release: AnonymizedRelease) -> str:
     """Say in a line what was made."""
     sizes = [each.size for each in release.classes]
-    classes = f"{len(sizes):,} classes of {min(sizes):,} to {max(sizes):,}" if sizes else "no classes"
+    spread = f"{min(sizes):,} to {max(sizes):,}" if len(set(sizes)) > 1 else f"{sizes[0]:,}" if sizes else ""
+    classes = f"{len(sizes):,} {'class' if len(sizes) == 1 else 'classes'} of {spread}" if sizes else "no classes"
     if release.config.made["recoding"] == "global" and release.recoding.iterations:
         layers = zip(release.config.quasi_identifiers, release.recoding.iterations[0].state, strict=True)
         classes += f" at {', '.join(f'{each.name} layer {layer}' for each, layer in layers)}"
