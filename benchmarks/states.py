@@ -11,9 +11,10 @@ import numpy as np
 from benchmarks.measuring import at_most, seconds
 from benchmarks.reporting import count_text, table, time_text, verdict
 from tests.literal import LiteralRecoder
+from tests.strategies import histogram_of
 from unblur.hierarchy import Ranks, halves
 from unblur.lattice import Lattice
-from unblur.recoding import Histogram, local_recoding
+from unblur.recoding import local_recoding
 
 K = 5
 SEED = 1
@@ -51,22 +52,10 @@ class Case:
         return values
 
 
-def count_cells(lattice: Lattice, raw: Ranks) -> Histogram:
-    """Count the records of each cell, as an engine would."""
-    nodes = [tree.climb(raw[:, i], 0, 1) for i, tree in enumerate(lattice.hierarchies)]
-    occupied, cell_of, counts = np.unique(np.stack(nodes, axis=1), axis=0, return_inverse=True, return_counts=True)
-
-    def distinct_values(cells: Ranks) -> list[int]:
-        here = np.isin(cell_of.ravel(), cells)
-        return [len(np.unique(raw[here, i])) for i in range(raw.shape[1])]
-
-    return Histogram(list(occupied.T.copy()), counts, distinct_values)
-
-
 def time_recoding(case: Case, *, repeats: int = 3) -> float:
     """Time the recoding of a histogram that is already there."""
     lattice = case.lattice
-    histogram = count_cells(lattice, case.draw())
+    histogram = histogram_of(lattice, [tuple(record) for record in case.draw().tolist()])
     return seconds(lambda: local_recoding(histogram, lattice, k=K), repeats=repeats)
 
 
