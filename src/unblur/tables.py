@@ -195,7 +195,8 @@ def _with_interval(
     unit = (ibis.ifelse(inside, position, 0.0) + noise).floor().cast("int64")
     within = unit if attribute.finest_layer == 0 else _leaf(number, tree.thresholds[1:-1], 0)
     code = ibis.ifelse(number.isnull(), invalid, ibis.ifelse(inside, within, OUTSIDE))
-    off = ibis.ifelse(inside & ((position - position.round()).abs() > noise), 1, 0)
+    always_on = column.type().is_integer() and not (tree.low % 1 or 1 % tree.step)
+    off = 0 if always_on else ibis.ifelse(inside & ((position - position.round()).abs() > noise), 1, 0)
     return rows.mutate(**{_code(i): code.cast("int64"), _raw(i): unit, _off(i): off})
 
 

@@ -13,7 +13,7 @@ def run(out: Path) -> None:
     """Anonymize the bundled clinic into a folder, and end with the path of the result."""
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for name in ("clinic.csv", "clinic.toml"):
+        for name in ("clinic.csv", "clinic.toml", "hierarchy_sex.csv"):
             (out / name).write_bytes((files("unblur.demo") / name).read_bytes())
     except OSError as error:
         raise OutputError(f"{out}: {error.strerror or error}") from error

@@ -11,10 +11,10 @@ block by block, with the children's counts as the state.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import combinations, product
 from math import comb
 from typing import Any
 
@@ -96,16 +96,49 @@ class ExactCount:
     @cached_property
     def _terms(self) -> list[_Term]:
         """Choose, in every attribute, one child to be heavy, or none."""
-        children = [sorted({block[a] for block in self.problem.blocks}) for a in range(len(self.problem.fanouts))]
-        return [self._term(choice) for choice in product(*([None, *each] for each in children))]
+        return [self._term(choice) for choice in product(*([None, *each] for each in self._children))]
 
-    def _term(self, choice: Sequence[int | None]) -> _Term:
+    @cached_property
+    def _children(self) -> list[list[int]]:
+        """The children of each attribute that a record can be in."""
+        return [sorted({block[a] for block in self.problem.blocks}) for a in range(len(self.problem.fanouts))]
+
+    def _term(self, choice: tuple[int | None, ...]) -> _Term:
         heavy = tuple((attribute, child) for attribute, child in enumerate(choice) if child is not None)
-        members: dict[Outside, list[Any]] = defaultdict(list)
-        term = _Term((-1) ** len(heavy), heavy, {})
-        for block, region in self._regions.items():
-            members[term.outside(block)].append(region)
-        return _Term(term.sign, heavy, {outside: self.weights.join(each) for outside, each in members.items()})
+        slack = self.problem.size - (self.problem.bound or 0)
+        places = range(len(heavy)) if slack else ()  # without slack no record lies outside
+        regions = {}
+        for size in range(len(places) + 1):
+            for outside in combinations(places, size):
+                key = list(choice)
+                for place in outside:
+                    attribute, child = heavy[place]
+                    key[attribute] = ~child
+                regions[outside] = self._box(tuple(key))
+        return _Term((-1) ** len(heavy), heavy, regions)
+
+    def _box(self, key: tuple[int | None, ...]) -> Any:
+        """Describe a box of blocks: in each attribute one child, all (None), or all but a child (its complement)."""
+        if key not in self._boxes:
+            self._boxes[key] = self._describe(key)
+        return self._boxes[key]
+
+    def _describe(self, key: tuple[int | None, ...]) -> Any:
+        for attribute, entry in enumerate(key):
+            before, after = key[:attribute], key[attribute + 1 :]
+            if entry is None:
+                return self.weights.join([self._box((*before, c, *after)) for c in self._children[attribute]])
+            if entry < 0:
+                return self.weights.without(self._box((*before, None, *after)), self._box((*before, ~entry, *after)))
+        return self._regions.get(key, self._nothing)  # type: ignore[arg-type]
+
+    @cached_property
+    def _boxes(self) -> dict[tuple[int | None, ...], Any]:
+        return {}
+
+    @cached_property
+    def _nothing(self) -> Any:
+        return self.weights.join([])
 
     def _under(self, term: _Term, fixed: Mapping[Block, int], rest: int) -> int:
         """Count the ways to place the rest so that every chosen child is heavy: few records lie outside each."""
@@ -114,12 +147,13 @@ class ExactCount:
         regions, beside = dict(term.regions), [0] * len(term.heavy)
         for block, n in fixed.items():
             outside = term.outside(block)
-            regions[outside] = self.weights.without(regions[outside], self._regions[block])
+            if outside in regions:
+                regions[outside] = self.weights.without(regions[outside], self._regions[block])
             for place in outside:
                 beside[place] += n
         if any(n > slack for n in beside):
             return 0
-        inside = regions.pop((), self.weights.join([]))
+        inside = regions.pop(())
         if not slack:
             return self.weights.ways(inside, rest)
         states = self._spread(regions, tuple(beside), rest, slack)
