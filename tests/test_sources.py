@@ -148,10 +148,10 @@ def test_files_that_cannot_be_read_are_refused_without_their_values(
         ("no-such-file.csv", "no-such-file.csv: no such file"),
         (".", r"\.: a folder, not a file"),
         ("postgres://me:SECRET@127.0.0.1:1/db", "name the table after a #"),
-        ("postgres://me:SECRET@127.0.0.1:1/db#t", "postgres://…#t: cannot be opened"),
+        ("postgres://me:SECRET@127.0.0.1:1/db#t", "postgres://…#t: cannot be opened .the server cannot be reached"),
         ("nosuch://x#t", "nosuch://…#t: cannot be opened"),
         (42, "a int is no table; accepted are"),
-        (pd.DataFrame({"a": [1, "SECRET", 3.5]}), "mixes types"),
+        (pd.DataFrame({"a": [1, "SECRET", 3.5]}), "column 'a' mixes types"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "'a' is there twice"),
     ],
 )

@@ -144,7 +144,8 @@ class Table:
         """Refuse a column that is not there, with the likeliest of those that are."""
         if name not in self.columns:
             close = difflib.get_close_matches(name, self.columns, 1, 0.5)
-            hint = f"; did you mean {close[0]!r}?" if close else f"; it has: {', '.join(self.columns[:12])}"
+            listed = ", ".join(self.columns[:12]) + (", …" if len(self.columns) > 12 else "")
+            hint = f"; did you mean {close[0]!r}?" if close else f"; it has: {listed}"
             raise TableError(f"{self.name}: there is no column {name!r}{hint}")
 
 
@@ -347,7 +348,8 @@ def _open_frame(source: Any, workspace: Workspace) -> Table:
         else:
             frame = pa.table(source)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
-        raise TableError(f"{name}: a column mixes types; give each column one type") from None
+        mixed = next((column for column in source.columns if not _one_type(source[column])), "")
+        raise TableError(f"{name}: the column {str(mixed)!r} mixes types; give it one type") from None
     except (TypeError, ValueError) as error:
         accepted = "a path, a URL, a pandas or polars data frame, an Arrow table or an Ibis expression"
         raise TableError(f"a {type(source).__name__} is no table; accepted are {accepted}") from error
@@ -355,6 +357,16 @@ def _open_frame(source: Any, workspace: Workspace) -> Table:
     numbers = pa.array(range(frame.num_rows), type=pa.int64())
     workspace.duckdb.con.register("unblur_table", frame.append_column(ROW, numbers))
     return Table(workspace.duckdb.table("unblur_table"), name, workspace, numbered=True)
+
+
+def _one_type(column: Any) -> bool:
+    import pyarrow as pa
+
+    try:
+        pa.array(column)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return False
+    return True
 
 
 def _open_url(url: str, workspace: Workspace) -> Table:
@@ -384,7 +396,11 @@ def _open_url(url: str, workspace: Workspace) -> Table:
     except Exception as error:
         if type(error).__name__ == "TableNotFound":
             raise TableError(f"{name}: there is no such table") from error
-        raise TableError(f"{name}: cannot be opened ({type(error).__name__})") from None
+        reason = {
+            "OperationalError": "the server cannot be reached, or refuses this user",
+            "IOException": "not a DuckDB file, or in use by another program",
+        }.get(type(error).__name__, type(error).__name__)
+        raise TableError(f"{name}: cannot be opened ({reason})") from None
 
 
 def _spark(address: str) -> Any:
