@@ -11,8 +11,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from unblur.hierarchy import Hierarchy, Ranks, from_cuts, from_rows, halves
+from unblur.histogram import Histogram
 from unblur.lattice import Lattice
-from unblur.recoding import Histogram
 
 Record = tuple[int, ...]
 

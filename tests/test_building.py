@@ -22,7 +22,8 @@ from unblur.building.profiling import ISO_DATE, Column, profile_numbers
 from unblur.config import Config
 from unblur.errors import HierarchyError, OutputError, TableError
 from unblur.hierarchy import IntervalHierarchy, from_cuts
-from unblur.sources import Workspace, open_table
+from unblur.sources import open_table
+from unblur.workspace import Workspace
 
 from .strategies import interval_hierarchies
 

@@ -15,7 +15,8 @@ from unblur.building.inferring import Domain, infer, infer_intervals
 from unblur.building.profiling import Column
 from unblur.errors import HierarchyError, TableError
 from unblur.hierarchy import Hierarchy, IntervalHierarchy, from_cuts, halves
-from unblur.sources import Workspace, open_table
+from unblur.sources import open_table
+from unblur.workspace import Workspace
 
 from .strategies import interval_hierarchies
 

@@ -18,7 +18,9 @@ import pytest
 from openpyxl import Workbook
 
 from unblur.errors import MissingExtraError, TableError
-from unblur.sources import ROW, Workspace, open_table
+from unblur.sources import open_table
+from unblur.tables import ROW
+from unblur.workspace import Workspace
 
 Write = Callable[[str, str | bytes], Path]
 

@@ -11,14 +11,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from unblur.cells import assign_cells
 from unblur.config import Config, Mechanism, load_config
 from unblur.errors import ConfigError, TableError, UnblurWarning
 from unblur.labels import ROOT_LABEL
 from unblur.output import RECORDS, Outputs, check_rows_target, has_groups, read_back, write_rows
 from unblur.recoding import Iteration, Progress, Recoding, global_recoding, local_recoding
 from unblur.release import Release
-from unblur.sources import Table, Workspace, open_table
-from unblur.tables import assign_cells
+from unblur.sources import open_table
+from unblur.tables import Table
+from unblur.workspace import Workspace
 
 if TYPE_CHECKING:
     import ibis

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import ibis
     import pyarrow as pa
 
-    from unblur.sources import Workspace
+    from unblur.workspace import Workspace
 
 _BLANK = " \t\r\n"
 _DIGITS = r"([0-9]{1,200}([.][0-9]{0,200})?|[.][0-9]{1,200})([eE][+-]?[0-9]{1,2})?"

@@ -11,6 +11,7 @@ record to another cell. Hence the limit on how fine a step may be against the do
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -31,7 +32,7 @@ MOST_LEAVES = 4096
 
 
 @dataclass(frozen=True)
-class Hierarchy:
+class Hierarchy(ABC):
     """A tree of nodes over a domain of raw values; build one with `halves`, `from_cuts` or `from_rows`."""
 
     labels: tuple[tuple[str, ...], ...]
@@ -54,9 +55,9 @@ class Hierarchy:
         return len(self.labels)
 
     @property
+    @abstractmethod
     def values(self) -> int:
         """How many raw values the domain has."""
-        raise NotImplementedError
 
     def nodes(self, layer: int) -> int:
         """Count the nodes of a layer."""
@@ -95,17 +96,17 @@ class Hierarchy:
             lengths.append(merged)
         return lengths
 
-    def _leaf_lengths(self) -> Ranks:
-        raise NotImplementedError
+    @abstractmethod
+    def _leaf_lengths(self) -> Ranks: ...
 
-    def _leaves(self, values: Ranks) -> Ranks:
-        raise NotImplementedError
+    @abstractmethod
+    def _leaves(self, values: Ranks) -> Ranks: ...
 
-    def _raw_label(self, rank: int) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def _raw_label(self, rank: int) -> str: ...
 
-    def _raw_children(self, leaf: int) -> range | tuple[int, ...]:
-        raise NotImplementedError
+    @abstractmethod
+    def _raw_children(self, leaf: int) -> range | tuple[int, ...]: ...
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from unblur.engines import engine_errors, engine_of, no_space
 from unblur.errors import OutputError
-from unblur.sources import PREFIX, Workspace, sql_name, sql_text
+from unblur.tables import PREFIX
+from unblur.workspace import Workspace, sql_name, sql_text
 
 if TYPE_CHECKING:
     import ibis

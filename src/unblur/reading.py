@@ -21,7 +21,9 @@ from unblur.errors import TableError
 from unblur.hierarchy import IntervalHierarchy
 from unblur.labels import ROOT_LABEL, parse_interval, parse_number
 from unblur.release import EquivalenceClass, Release
-from unblur.sources import ROW, Table, Workspace, open_table
+from unblur.sources import open_table
+from unblur.tables import ROW, Table
+from unblur.workspace import Workspace
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,11 +13,11 @@ import tomli_w
 
 from unblur.arx.hierarchy_csv import write_hierarchy
 from unblur.building.profiling import Column
+from unblur.cells import assign_cells
 from unblur.config import Config, QuasiIdentifier
 from unblur.errors import ConfigError, HierarchyError, OutputError
 from unblur.hierarchy import Hierarchy, IntervalHierarchy, from_cuts
 from unblur.output import Outputs, check_target
-from unblur.tables import assign_cells
 
 
 @dataclass(frozen=True)

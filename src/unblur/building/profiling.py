@@ -11,10 +11,11 @@ from datetime import date
 from decimal import Decimal
 from typing import Any, Never
 
+from unblur.cells import MISSING_TEXTS
 from unblur.errors import TableError
+from unblur.hierarchy import rounding_noise
 from unblur.labels import ROOT_LABEL
-from unblur.sources import ROW, Table
-from unblur.tables import MISSING_TEXTS
+from unblur.tables import ROW, Table
 
 MOST_DISTINCT = 200_000
 """How many distinct values of a column are brought to Python."""
@@ -111,7 +112,7 @@ class Numbers:
     @property
     def slack(self) -> Decimal:
         """How far below a multiple of the step a number still counts as that multiple: see `hierarchy`."""
-        return max(abs(self.least), abs(self.greatest)) / 2**48
+        return rounding_noise([self.least, self.greatest])
 
     def floor(self, value: Decimal, grain: Decimal) -> Decimal:
         """Round down to a multiple of `grain`."""
@@ -167,7 +168,7 @@ def _resolution(column: Column, number: Any, finite: Any, largest: Decimal) -> D
         **{f"p{place}": (by - by.round()).abs().max(where=finite).cast("float64") for place, by in scaled.items()}
     )
     for place in places:
-        if Decimal(found[f"p{place}"]) <= largest * 10**place / 2**48:
+        if Decimal(found[f"p{place}"]) <= rounding_noise([largest * 10**place]):
             return Decimal(1).scaleb(-place)
     problem = f"numbers of more than {max(places)} decimal places"
     raise TableError(f"{column.where}: {problem}; say with --step how finely to tell them apart")

@@ -183,7 +183,8 @@ def _masks(mask_from: Literal["left", "right"] | None, pad: str | None) -> Build
 @contextmanager
 def _column(table: str, name: str, encoding: str | None) -> Iterator[Column]:
     from unblur.building.profiling import Column
-    from unblur.sources import Workspace, open_table
+    from unblur.sources import open_table
+    from unblur.workspace import Workspace
 
     with Workspace() as workspace:
         opened = open_table(table, workspace, columns=[name], encoding=encoding)
@@ -240,8 +241,9 @@ def _read_config(path: Path) -> Config:
 
 def _check_table(config: Config, table: str, encoding: str | None) -> None:
     """Say whether every value of a table has a leaf; exit with 2 if not."""
-    from unblur.sources import Workspace, open_table
-    from unblur.tables import assign_cells
+    from unblur.cells import assign_cells
+    from unblur.sources import open_table
+    from unblur.workspace import Workspace
 
     names = [each.name for each in config.quasi_identifiers]
     with Workspace() as workspace:

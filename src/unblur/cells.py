@@ -1,0 +1,275 @@
+"""Rows in and out, inside the engine that has them.
+
+Rows are never brought into Python: one GROUP BY brings the histogram over cells, one JOIN puts the labels on.
+A row whose value has no cell gets a negative code instead, so the same GROUP BY also finds every problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unblur.config import Config, QuasiIdentifier
+from unblur.errors import TableError
+from unblur.hierarchy import CategoryHierarchy, IntervalHierarchy, Ranks
+from unblur.histogram import Histogram
+from unblur.labels import ROOT_LABEL, parse_number
+from unblur.release import EquivalenceClass
+from unblur.tables import ROW, Table
+
+if TYPE_CHECKING:
+    import ibis
+    import ibis.expr.types as ir
+    import pyarrow as pa
+
+MISSING, OUTSIDE, NOT_A_NUMBER, UNKNOWN = -1, -2, -3, -4
+"""Codes of rows that have no cell: an empty value, one outside the domain, a text, a label of no hierarchy."""
+
+_KEY, _ABSENT, _VALUE, _CELL, _ORDER = (f"__unblur_{name}" for name in ("key", "absent", "value", "cell", "order"))
+
+MISSING_TEXTS = ("", "nan", "na", "n/a", "null")
+"""What stands for a missing number in a column of text, in any case."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A table whose rows are assigned to cells; `groups` is the histogram as the engine returned it."""
+
+    table: Table
+    config: Config
+    rows: ibis.Table
+    """The table's columns, then per quasi-identifier its cell's node (`_code`) and its raw value (`_raw`)."""
+    groups: pa.Table
+
+    @cached_property
+    def codes(self) -> list[Ranks]:
+        """Per quasi-identifier, the code of each group."""
+        return [self.groups[_code(i)].to_numpy().astype(np.int64) for i in range(len(self.config.quasi_identifiers))]
+
+    @cached_property
+    def valid(self) -> NDArray[np.bool_]:
+        """Which groups are cells: those without a problem."""
+        return np.asarray(np.min(self.codes, axis=0) >= 0)
+
+    @cached_property
+    def counts(self) -> Ranks:
+        return np.asarray(self.groups["rows"].to_numpy(), dtype=np.int64)
+
+    def histogram(self) -> Histogram:
+        """Count the records of each cell."""
+        cells = [codes[self.valid] for codes in self.codes]
+        return Histogram(cells, self.counts[self.valid], _RawValues(self, cells))
+
+    def without_cell(self) -> int:
+        """Count the rows that have no cell."""
+        return int(self.counts[~self.valid].sum())
+
+    def problems(self) -> list[str]:
+        """Describe, per column and kind, the rows that have no cell."""
+        return [
+            self._problem(i, attribute, code, hit)
+            for i, attribute in enumerate(self.config.quasi_identifiers)
+            for code in (NOT_A_NUMBER, OUTSIDE, UNKNOWN, MISSING)
+            if (hit := self.codes[i] == code).any()
+        ]
+
+    def off_step(self) -> list[str]:
+        """Describe, per column, the values between two multiples of the step."""
+        notes = []
+        for i, attribute in enumerate(self.config.quasi_identifiers):
+            if isinstance(attribute.hierarchy, IntervalHierarchy):
+                count = int(self.groups[_off(i)].to_numpy()[self.valid].sum())
+                if count:
+                    step = attribute.hierarchy.step
+                    notes.append(
+                        f"{self.table.name}: column {attribute.name!r}: {count:,} values are not on the step of {step}"
+                        "; each counts as the multiple below it"
+                    )
+        return notes
+
+    def recode(self, classes: Sequence[EquivalenceClass], class_of_cell: Ranks, *, order_by: str | None) -> ibis.Table:
+        """Put the labels of each row's class in place of its values, and `*` where there is none."""
+        class_of_group = np.full(len(self.valid), -1, dtype=np.int64)
+        class_of_group[self.valid] = class_of_cell
+        columns = {_code(i): codes for i, codes in enumerate(self.codes)}
+        for i, attribute in enumerate(self.config.quasi_identifiers):
+            labels = [attribute.hierarchy.label(each.state[i], each.segment[i]) for each in classes]
+            columns[_label(i)] = _dictionary(labels, class_of_group)
+        mapping = self.table.engine.push(columns)
+        joined = self.rows.inner_join(mapping, [_code(i) for i in range(len(self.config.quasi_identifiers))])
+        position = {attribute.name: i for i, attribute in enumerate(self.config.quasi_identifiers)}
+        order = ROW if self.table.numbered and order_by is None else order_by
+        published = [
+            joined[_label(position[name])].name(name) if name in position else joined[name]
+            for name in self.table.columns
+        ]
+        if order is None:
+            return joined.select(published)
+        return joined.select([joined[order].name(_ORDER), *published]).order_by(_ORDER).drop(_ORDER)
+
+    def _problem(self, i: int, attribute: QuasiIdentifier, code: int, hit: Any) -> str:
+        count = int(self.counts[hit].sum())
+        tree = attribute.hierarchy
+        what = {
+            MISSING: "a value is missing",
+            NOT_A_NUMBER: "text where a number is needed; decimals are written with a point",
+            UNKNOWN: "a value that the hierarchy does not list; case and blanks count",
+            OUTSIDE: f"a value outside [{tree.low}, {tree.high})" if isinstance(tree, IntervalHierarchy) else "",
+        }[code]
+        place = ""
+        if self.table.numbered:
+            place = f" row {int(self.groups['first'].to_numpy()[hit].min()) + 1}:"
+        rows = "1 such row" if count == 1 else f"{count:,} such rows"
+        return f"{self.table.name}: column {attribute.name!r}:{place} {what} ({rows})"
+
+
+class _RawValues:
+    """Asks the engine for raw values when a tie has to be decided.
+
+    Over all records the engine only counts. In local recoding every cell of k or more records has gone by the first tie
+    (the finest state comes first and never ties), so the values of what remains are bounded by k times the number of
+    cells, however long the table is.
+    """
+
+    def __init__(self, cells: Cells, codes: Sequence[Ranks]) -> None:
+        self._cells, self._codes = cells, codes
+
+    def count(self) -> Sequence[int]:
+        rows, attributes = self._cells.rows, range(len(self._codes))
+        valid = rows.filter([rows[_code(i)] >= 0 for i in attributes])
+        counts = self._cells.table.fetch(valid.aggregate(**{_raw(i): valid[_raw(i)].nunique() for i in attributes}))
+        return [int(counts[_raw(i)][0].as_py()) for i in attributes]
+
+    def of(self, cells: Ranks) -> Sequence[tuple[Ranks, Ranks]]:
+        attributes = range(len(self._codes))
+        columns: dict[str, Any] = {_code(i): self._codes[i][cells] for i in attributes}
+        remaining = self._cells.table.engine.push(columns | {_CELL: cells})
+        joined = self._cells.rows.inner_join(remaining, [_code(i) for i in attributes])
+        found = self._cells.table.fetch(joined.select(_CELL, *(_raw(i) for i in attributes)).distinct())
+        cell = found[_CELL].to_numpy()
+        pairs = [np.unique(np.stack([cell, found[_raw(i)].to_numpy()], axis=1), axis=0) for i in attributes]
+        return [(each[:, 0], each[:, 1]) for each in pairs]
+
+
+def assign_cells(table: Table, config: Config) -> Cells:
+    """Assign every row to a cell, and count the rows of each."""
+    for attribute in config.quasi_identifiers:
+        table.require(attribute.name)
+    rows = table.rows
+    for i, attribute in enumerate(config.quasi_identifiers):
+        if isinstance(attribute.hierarchy, CategoryHierarchy):
+            rows = _with_category(rows, i, attribute, attribute.hierarchy, table)
+        elif isinstance(attribute.hierarchy, IntervalHierarchy):
+            rows = _with_interval(rows, i, attribute, attribute.hierarchy, table)
+    attributes = range(len(config.quasi_identifiers))
+    aggregates: dict[str, Any] = {"rows": rows.count()}
+    if table.numbered:
+        aggregates |= {"first": rows[ROW].min(), "last": rows[ROW].max()}
+    aggregates |= {_off(i): rows[_off(i)].sum() for i in attributes if _off(i) in rows.columns}
+    groups = table.fetch(rows.group_by([_code(i) for i in attributes]).aggregate(**aggregates))
+    if not groups.num_rows:
+        raise TableError(f"{table.name}: there are no rows, only a header")
+    cells = Cells(table, config, rows, groups)
+    if table.numbered:
+        assert cells.counts.sum() == max(groups["last"].to_pylist()) + 1, "a join has lost or doubled rows"
+    return cells
+
+
+def _with_interval(
+    rows: ibis.Table, i: int, attribute: QuasiIdentifier, tree: IntervalHierarchy, table: Table
+) -> ibis.Table:
+    import ibis
+
+    column = rows[attribute.name]
+    number, invalid = _as_number(column, table, attribute.name)
+    position = (number - float(tree.low)) / float(tree.step)
+    first, last = tree.thresholds[0], tree.thresholds[-1]
+    inside = (number >= first) & (number < last)
+    # Guarded by `inside`: a number far outside would not fit an integer.
+    noise = float(tree.tolerance / tree.step)
+    unit = (ibis.ifelse(inside, position, 0.0) + noise).floor().cast("int64")
+    within = unit if attribute.finest_layer == 0 else _leaf(number, tree.thresholds[1:-1], 0)
+    code = ibis.ifelse(number.isnull(), invalid, ibis.ifelse(inside, within, OUTSIDE))
+    always_on = column.type().is_integer() and not (tree.low % 1 or 1 % tree.step)
+    off = 0 if always_on else ibis.ifelse(inside & ((position - position.round()).abs() > noise), 1, 0)
+    return rows.mutate(**{_code(i): code.cast("int64"), _raw(i): unit, _off(i): off})
+
+
+def _leaf(number: ir.FloatingValue, cuts: Sequence[float], first: int) -> Any:
+    """Find the leaf between cuts by halving."""
+    import ibis
+
+    if not cuts:
+        return ibis.literal(first, "int64")
+    middle = len(cuts) // 2
+    return ibis.ifelse(
+        number < cuts[middle],
+        _leaf(number, cuts[:middle], first),
+        _leaf(number, cuts[middle + 1 :], first + middle + 1),
+    )
+
+
+def _as_number(column: Any, table: Table, name: str) -> tuple[Any, Any]:
+    """Return the column as floating-point numbers, NULL where it is none, and the code for such rows."""
+    import ibis
+
+    kind = column.type()
+    if kind.is_string():
+        empty = column.isnull() | column.strip().lower().isin(MISSING_TEXTS)
+        return table.engine.number(column), ibis.ifelse(empty, MISSING, NOT_A_NUMBER)
+    if not kind.is_numeric():
+        raise TableError(f"{table.name}: column {name!r} holds {kind}; an interval needs numbers")
+    return table.engine.number(column), ibis.literal(MISSING)
+
+
+def _with_category(
+    rows: ibis.Table, i: int, attribute: QuasiIdentifier, tree: CategoryHierarchy, table: Table
+) -> ibis.Table:
+    import ibis
+
+    key, values, absent = _category_key(rows[attribute.name], tree, table, attribute.name)
+    nodes = tree.climb(np.arange(tree.values), 0, attribute.finest_layer)
+    lookup = table.engine.push({_VALUE: values, _raw(i): np.arange(tree.values), _code(i): nodes})
+    joined = rows.mutate(**{_KEY: key, _ABSENT: absent}).left_join(lookup, [(_KEY, _VALUE)])
+    found = joined.select(*rows.columns, _ABSENT, _code(i), _raw(i))
+    code = found[_code(i)].fill_null(ibis.ifelse(found[_ABSENT], MISSING, UNKNOWN))
+    return found.mutate(**{_code(i): code, _raw(i): found[_raw(i)].fill_null(MISSING)}).drop(_ABSENT)
+
+
+def _category_key(column: Any, tree: CategoryHierarchy, table: Table, name: str) -> tuple[Any, list[Any], Any]:
+    """How a column's values are compared with those of a hierarchy: both as one type, and what counts as missing."""
+    kind, values = column.type(), tree.domain
+    numbers = [parse_number(value) for value in values] if kind.is_numeric() else []
+    plain = kind.is_integer() and all(str(number) == value for number, value in zip(numbers, values, strict=False))
+    if numbers and None not in numbers and not plain:
+        floats = [float(number) for number in numbers if number is not None]
+        if len(set(floats)) < len(floats):
+            twice = "its hierarchy lists the same number twice (as 1 and 1.0)"
+            raise TableError(f"{table.name}: column {name!r} holds numbers, but {twice}")
+        number = table.engine.number(column)
+        return number, floats, number.isnull()
+    days = kind.is_timestamp() and all(len(value) == len("2024-03-17") for value in values)
+    text = (column.cast("date") if days else column).cast("string")
+    return text, list(values), text.isnull() | (text.strip() == "")
+
+
+def _dictionary(labels: list[str], choice: Ranks) -> pa.Array:
+    """Labels by index, `*` for -1, as a dictionary-encoded column."""
+    import pyarrow as pa
+
+    names = list(dict.fromkeys([*labels, ROOT_LABEL]))
+    index = {name: n for n, name in enumerate(names)}
+    table = np.array([index[label] for label in labels] + [index[ROOT_LABEL]], dtype=np.int32)
+    return pa.DictionaryArray.from_arrays(pa.array(table[choice]), pa.array(names))
+
+
+def _named(kind: str) -> Callable[[int], str]:
+    return lambda i: f"__unblur_{kind}_{i}"
+
+
+_code, _raw, _off, _label = map(_named, ("code", "raw", "off", "label"))

@@ -1,0 +1,167 @@
+"""Tables in files.
+
+A file is first made a Parquet file in a private folder, unless it is one, so that each row has a number and every later
+look at it reads only the columns it needs. Text stays text: a CSV file's columns are read as text, whatever they look
+like. What a file is, its first bytes tell, not its name.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime, time
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+from unblur.csvfile import Dialect, detect_dialect, detect_encoding, transcode
+from unblur.errors import TableError
+from unblur.tables import ROW, Table, check_names
+from unblur.workspace import Workspace, sql_path, sql_text
+
+
+def open_file(path: Path, name: str, workspace: Workspace, columns: Sequence[str], encoding: str | None) -> Table:
+    with path.open("rb") as file:
+        start = file.read(8)
+    if not start:
+        raise TableError(f"{name}: the file is empty; a header line and rows are needed")
+    if start.startswith(b"\x1f\x8b"):
+        unpacked = workspace.folder / "unpacked"
+        with gzip.open(path) as packed, unpacked.open("wb") as file:
+            shutil.copyfileobj(packed, file)
+        return open_file(unpacked, name, workspace, columns, encoding)
+    if start.startswith(b"PAR1"):
+        return _numbered(path, name, workspace)
+    if start.startswith(b"PK\x03\x04"):
+        return _open_excel(path, name, workspace)
+    if start.startswith(b"\xd0\xcf\x11\xe0"):
+        raise TableError(f"{name}: an old Excel file; save it as .xlsx or CSV")
+    return _open_csv(path, name, workspace, columns, encoding)
+
+
+def _open_csv(path: Path, name: str, workspace: Workspace, columns: Sequence[str], encoding: str | None) -> Table:
+    notes = []
+    if encoding is None:
+        encoding = detect_encoding(path)
+        if encoding == "cp1252":
+            notes.append(f"{name}: not UTF-8, read as Windows-1252; --encoding NAME says otherwise")
+    if encoding not in ("utf-8", "utf-8-sig"):
+        text = workspace.folder / "utf-8"
+        transcode(path, text, encoding=encoding)
+        path, encoding = text, "utf-8"
+    try:
+        dialect = detect_dialect(path, encoding=encoding, columns=columns)
+    except TableError as error:
+        raise TableError(str(error).replace(str(path), name)) from error
+    check_names(dialect.header, name)
+    parquet = workspace.folder / "table.parquet"
+    _csv_to_parquet(path, parquet, dialect, name, workspace)
+    return _numbered(parquet, name, workspace, separator=dialect.separator, notes=tuple(notes))
+
+
+def _csv_to_parquet(path: Path, parquet: Path, dialect: Dialect, name: str, workspace: Workspace) -> None:
+    import duckdb
+
+    columns = ", ".join(f"{sql_text(column)}: 'VARCHAR'" for column in dialect.header)
+    reader = (
+        f"read_csv({sql_path(path, workspace)}, columns = {{{columns}}}, header = true, auto_detect = false, "
+        f"skip = {dialect.blank_lines}, "
+        f"delim = {sql_text(dialect.separator)}, quote = {sql_text(dialect.quote)}, escape = {sql_text(dialect.quote)})"
+    )
+    try:
+        workspace.duckdb.raw_sql(f"COPY (FROM {reader}) TO {sql_text(str(parquet))} (FORMAT parquet)")
+    except duckdb.Error as error:
+        raise TableError(f"{name}: {_csv_problem(str(error))}") from None
+
+
+def _csv_problem(message: str) -> str:
+    """Say what is wrong with a CSV file, without the line that DuckDB quotes."""
+    line = re.search(r"CSV Error on Line: (\d+)", message)
+    where = f"line {line[1]}" if line else "the file"
+    if counts := re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message):
+        return f"{where} has {counts[2]} fields, but the header has {counts[1]}"
+    if "Maximum line size" in message:
+        return f"{where} is longer than 2 MB"
+    if "unterminated quote" in message:
+        return f"{where} has a quote that is not closed"
+    if "No space left" in message or "File too large" in message:
+        return "no space left for temporary files (TMPDIR names another folder)"
+    return f"{where} cannot be read as CSV"
+
+
+def _open_excel(path: Path, name: str, workspace: Workspace) -> Table:
+    from openpyxl import load_workbook
+    from openpyxl.utils.exceptions import InvalidFileException
+
+    parquet = workspace.folder / "table.parquet"
+    with path.open("rb") as file:  # openpyxl would judge a path by its ending
+        try:
+            book = load_workbook(file, read_only=True, data_only=True)
+        except (InvalidFileException, BadZipFile, KeyError, OSError, ValueError) as error:
+            raise TableError(f"{name}: not an Excel workbook (.xlsx)") from error
+        try:
+            _sheet_to_parquet(book.worksheets[0], parquet, name)
+            sheets = len(book.worksheets)
+        finally:
+            book.close()
+    notes = (f"{name}: only the first of {sheets} sheets is read",) if sheets > 1 else ()
+    return _numbered(parquet, name, workspace, notes=notes)
+
+
+def _sheet_to_parquet(sheet: Any, parquet: Path, name: str) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sheet.reset_dimensions()  # what a file says of its own size may be wrong
+    rows = (row for row in sheet.iter_rows(values_only=True) if any(cell is not None for cell in row))
+    header = [_cell_text(cell) or "" for cell in next(rows, ())]
+    while header and not header[-1]:
+        header.pop()
+    if not header:
+        raise TableError(f"{name}: the first sheet is empty; a header row and rows are needed")
+    check_names(header, name)
+    schema = pa.schema([(column, pa.string()) for column in header])
+    with pq.ParquetWriter(parquet, schema) as writer:
+        for chunk in _chunks(rows, 10_000):
+            texts = [[_cell_text(row[i]) if i < len(row) else None for row in chunk] for i in range(len(header))]
+            writer.write_table(pa.table(texts, schema=schema))
+
+
+def _chunks(rows: Iterator[Any], size: int) -> Iterator[list[Any]]:
+    while chunk := list(islice(rows, size)):
+        yield chunk
+
+
+def _cell_text(cell: object) -> str | None:
+    """Write a cell of a sheet as Excel's CSV export would, dates in ISO form."""
+    if cell is None:
+        return None
+    if isinstance(cell, bool):
+        return str(cell).upper()
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    if isinstance(cell, datetime) and cell.time() == time():
+        return cell.date().isoformat()
+    if isinstance(cell, date | datetime):
+        return cell.isoformat(*(" ",) if isinstance(cell, datetime) else ())
+    return str(cell)
+
+
+def _numbered(parquet: Path, name: str, workspace: Workspace, **facts: Any) -> Table:
+    """Open a Parquet file with a number for each row."""
+    import duckdb
+
+    connection = workspace.duckdb
+    source = f"read_parquet({sql_path(parquet, workspace)})"
+    try:
+        columns = [row[0] for row in connection.con.execute(f"DESCRIBE FROM {source}").fetchall()]
+        check_names(columns, name)
+        if "file_row_number" in map(str.lower, columns):
+            raise TableError(f"{name}: the column 'file_row_number' has a name that is used here; rename it")
+        connection.raw_sql(f"CREATE TEMP VIEW unblur_table AS SELECT *, file_row_number AS {ROW} FROM {source}")
+        return Table(connection.table("unblur_table"), name, workspace, numbered=True, **facts)
+    except duckdb.Error:
+        raise TableError(f"{name}: not a Parquet file that can be read") from None

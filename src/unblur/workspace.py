@@ -1,0 +1,114 @@
+"""The workspace of one run: a private folder, an embedded DuckDB, connections; and how to write text into SQL."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from unblur.errors import OutputError
+
+
+class Workspace:
+    """A private folder for temporary files, an embedded DuckDB that spills into it, and connections; gone after use."""
+
+    def __init__(self, *, threads: int | None = None) -> None:
+        self._resources = ExitStack()
+        self.folder = _private_folder()
+        self._resources.callback(shutil.rmtree, self.folder, ignore_errors=True)
+        self._threads = threads or os.cpu_count() or 1
+        self.close = weakref.finalize(self, self._resources.close)
+
+    def __enter__(self) -> Workspace:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    @cached_property
+    def duckdb(self) -> Any:
+        """An Ibis connection to an embedded DuckDB that holds at most about a gigabyte in memory."""
+        import ibis
+
+        connection = ibis.duckdb.connect(
+            threads=self._threads,
+            memory_limit=f"{max(1024, 256 * self._threads)}MB",
+            temp_directory=str(self.folder / "spill"),
+        )
+        self._resources.callback(connection.disconnect)
+        return connection
+
+    def defer(self, action: Callable[..., object], *arguments: object, **options: object) -> None:
+        """Do something when the workspace closes, whatever comes of it."""
+
+        def attempt() -> None:
+            with suppress(Exception):
+                action(*arguments, **options)
+
+        self._resources.callback(attempt)
+
+    def connect(self, address: str) -> Any:
+        """Connect to a database or cluster, for reading; a database shows one and the same state until the end."""
+        import ibis
+
+        scheme = address.partition("://")[0]
+        if scheme == "pyspark":
+            return _spark(address)  # the session may be the user's own: it is left running
+        backend = ibis.connect(address, **({"read_only": True} if scheme == "duckdb" else {}))
+        self._resources.callback(backend.disconnect)
+        if backend.name == "postgres":
+            self._resources.enter_context(backend.con.transaction(force_rollback=True))
+            backend.raw_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").close()
+        return backend
+
+
+def _private_folder() -> Path:
+    """Make a folder that only its owner can read, in the place that TMPDIR names and nowhere else."""
+    chosen = os.environ.get("TMPDIR")
+    if chosen and not (os.path.isdir(chosen) and os.access(chosen, os.W_OK)):
+        raise OutputError(f"TMPDIR: {chosen} is not a folder that can be written to")
+    try:
+        return Path(tempfile.mkdtemp(prefix="unblur-", dir=chosen))
+    except OSError as error:
+        raise OutputError(f"no folder for temporary files: {error.strerror or error}") from error
+
+
+def _spark(address: str) -> Any:
+    """Attach to the running Spark session, or start one: `pyspark://MASTER?spark.option=value`."""
+    import ibis
+    from pyspark.sql import SparkSession
+
+    parts = urlsplit(address)
+    builder = SparkSession.builder
+    if parts.netloc:
+        builder = builder.master(unquote(parts.netloc))
+    for key, value in parse_qsl(parts.query):
+        builder = builder.config(key, value)
+    return ibis.pyspark.connect(builder.getOrCreate())
+
+
+def sql_text(text: str) -> str:
+    """Quote a text for SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def sql_name(name: str) -> str:
+    """Quote the name of a column for SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def sql_path(path: Path, workspace: Workspace) -> str:
+    """Quote a path for DuckDB, which would take *, ? and [ as patterns: such a file gets a plain name."""
+    if re.search(r"[*?\[]", str(path)):
+        plain = workspace.folder / f"input-{len(list(workspace.folder.iterdir()))}"
+        plain.symlink_to(path.resolve())
+        path = plain
+    return sql_text(str(path))
