@@ -13,12 +13,25 @@ from tests.strategies import Record, histogram_of
 from unblur.attack import Attack, Target
 from unblur.config import Config, QuasiIdentifier
 from unblur.counting.problem import Records
-from unblur.lattice import Lattice
+from unblur.lattice import Lattice, State
 from unblur.mechanisms import Order, PaperInference
 from unblur.recoding import local_recoding
 from unblur.release import Release
 
 Cell = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is inferred, stated by hand: an order only from finer to coarser states, and one bound for all."""
+
+    least: int | None
+
+    def before(self, first: State, second: State) -> bool:
+        return first != second and all(a <= b for a, b in zip(first, second, strict=True))
+
+    def bound(self, state: State) -> int | None:
+        return self.least
 
 
 def release_of(lattice: Lattice, records: list[Record], k: int) -> Release:

@@ -95,3 +95,13 @@ def test_every_table_that_yields_the_release_is_counted() -> None:
     cells = list(product(range(4), range(2)))
     for records in combinations_with_replacement(cells, 5):
         assert feasible(lattice, list(records), 2)
+
+
+def test_a_constraint_that_would_take_forever_is_dropped_and_the_count_is_an_upper_bound() -> None:
+    lattice, records, k = random_case(172)
+    attack = attack_on(release_of(lattice, records, k))
+    dropped = [target for target in all_targets(attack) if target.dropped]
+    assert dropped
+    for target in dropped:
+        assert Placements(attack.grid, target.problem, "any").solutions > 0
+    assert feasible(lattice, records, k)

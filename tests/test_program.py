@@ -12,30 +12,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.plausible import all_targets, attack_on, release_of, truth_of
+from tests.plausible import Known, all_targets, attack_on, release_of, truth_of
 from tests.strategies import examples, random_case
 from unblur import program as program_module
 from unblur.attack import Attack
 from unblur.config import Config, QuasiIdentifier
 from unblur.errors import OutputError, UnblurError
 from unblur.hierarchy import Hierarchy, from_cuts, from_rows, halves
-from unblur.lattice import State
 from unblur.mechanisms import PaperInference
 from unblur.program import Program, Row, build_program
 from unblur.release import EquivalenceClass, Release
-
-
-@dataclass(frozen=True)
-class Known:
-    """What is inferred, stated by hand: an order only from finer to coarser states, and one bound for all."""
-
-    least: int | None
-
-    def before(self, first: State, second: State) -> bool:
-        return first != second and all(a <= b for a, b in zip(first, second, strict=True))
-
-    def bound(self, state: State) -> int | None:
-        return self.least
 
 
 def release(trees: list[Hierarchy], classes: list[EquivalenceClass], k: int, outliers: int = 0) -> Release:

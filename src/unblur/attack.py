@@ -12,9 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from math import prod
 
 import numpy as np
 
+from unblur.counting.exact import estimated_work
 from unblur.counting.problem import Block, Problem
 from unblur.grid import Box, Free, Grid, Span
 from unblur.hierarchy import Ranks
@@ -22,8 +24,9 @@ from unblur.lattice import State
 from unblur.mechanisms import Inference
 from unblur.release import EquivalenceClass, Release
 
-MOST_BLOCKS = 4096
-"""More blocks than this are not told apart: constraints of the widest attributes are dropped instead."""
+MOST_BLOCKS = 100_000
+MOST_WORK = 30_000_000
+"""A problem of more blocks or steps than this is made smaller: the widest attributes' constraints are dropped."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ class Attack:
         bound = self.inference.bound(subject.state)
         children = self._children(subject) if bound is not None and subject.size >= bound else {}
         dropped = []
-        while np.prod([len(spans) for spans in children.values()], dtype=float) > MOST_BLOCKS:
+        while bound is not None and _too_much(subject.size, bound, children):
             widest = max(children, key=lambda attribute: len(children[attribute]))
             del children[widest]
             dropped.append(widest)
@@ -135,3 +138,8 @@ class Attack:
             start = self.release.classes[numbers[0]].state[attribute]
             columns.append(tree.climb(ranks, start, state[attribute]))
         return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def _too_much(size: int, bound: int, children: Mapping[int, list[Span]]) -> bool:
+    fanouts = [len(spans) for spans in children.values()]
+    return prod(fanouts) > MOST_BLOCKS or estimated_work(size, bound, fanouts) > MOST_WORK

@@ -11,25 +11,30 @@ block by block, with the children's counts as the state.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, product
-from math import comb
+from math import comb, prod
 from typing import Any
 
 from unblur.counting.problem import Block, Problem
 from unblur.counting.weights import Weights
 
-MOST_STATES = 300_000
-"""How many states the block-by-block count may hold."""
-
 Outside = tuple[int, ...]
 """The attributes, by their place in a term, in which a region lies outside the chosen child."""
 
 
-class TooLargeError(Exception):
-    """The count would need too much memory."""
+def estimated_work(size: int, bound: int, fanouts: Sequence[int]) -> int:
+    """Estimate the steps of a count, before any region is measured."""
+    if size < bound:
+        return 1
+    attributes, slack = len(fanouts), size - bound
+    if size < 2 * bound:
+        spread = int((slack + 1) ** (attributes + 1)) * (attributes * slack + 1) if slack else 1
+        return prod(fanout + 1 for fanout in fanouts) * int(2**attributes) * spread
+    states = [min(comb(size + fanout, fanout), int(bound**fanout)) for fanout in sorted(fanouts)]
+    return prod(fanouts) * prod(states[:-1]) * bound**2
 
 
 @dataclass(frozen=True)
@@ -198,8 +203,6 @@ class ExactCount:
             for block in blocks:
                 states = self._put(states, block, rest, most)
             states = _forget(states, outer, child)
-            if len(states) > MOST_STATES:
-                raise TooLargeError
         return sum(ways for (counts, n), ways in states.items() if n == rest and _within(counts, most))
 
     def _put(self, states: Mapping[Any, int], block: Block, rest: int, most: int) -> dict[Any, int]:
@@ -210,8 +213,6 @@ class ExactCount:
             for more in range(room + 1):
                 new = self.weights.ways(region, more) * (comb(n + more, more) if self.weights.labelled else 1)
                 following[_added(counts, block, more), n + more] += ways * new
-        if len(following) > MOST_STATES:
-            raise TooLargeError
         return following
 
 
