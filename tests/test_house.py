@@ -30,6 +30,7 @@ LAYERS = [
     ["unblur.counting.exact"],
     ["unblur.counting.placements"],
     ["unblur.attack"],
+    ["unblur.risk"],
     ["unblur.program"],
     ["unblur.counting.cpsat"],
     ["unblur.sources"],
