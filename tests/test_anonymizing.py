@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -461,7 +462,7 @@ def test_a_release_is_never_saved_over_its_table(tmp_path: Path) -> None:
 
 
 def test_a_config_of_somebody_else_is_not_overwritten(tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text("precious = true\n")
+    (tmp_path / "mine.toml").write_text("precious = true\n[made]\nby = 'me'\n")
     release = unblur.anonymize(people(), CONFIG)
     with pytest.raises(OutputError, match="was not written by unblur"):
         release.save(tmp_path / "mine.csv")
@@ -522,3 +523,18 @@ def test_a_tie_under_global_recoding_is_decided_without_fetching_values() -> Non
 
 def test_a_release_shows_itself_in_a_line() -> None:
     assert repr(unblur.anonymize(people(), CONFIG)).startswith("<release of 200 rows: k = 3, ")
+
+
+def test_rows_without_an_order_of_their_own_are_shuffled() -> None:
+    """An engine may leave rows in the order of the raw values; so may an ordered expression."""
+    table = pa.table({"age": list(range(80)) * 3, "weight": [50] * 240, "copy": list(range(80)) * 3})
+    ordered = ibis.memtable(table).order_by("age")
+    copies = unblur.anonymize(ordered, CONFIG).to_pandas()["copy"].tolist()
+    assert sorted(copies) == sorted(table["copy"].to_pylist())
+    assert sum(a > b for a, b in pairwise(copies)) > 80
+
+
+@pytest.mark.parametrize("config", [None, 5, b"c.toml"])
+def test_what_is_no_config_is_refused(config: Any) -> None:
+    with pytest.raises(ConfigError, match="a config is a path, a dictionary or a Config"):
+        unblur.anonymize(people(), config)

@@ -152,7 +152,7 @@ def test_files_that_cannot_be_read_are_refused_without_their_values(
         ("postgres://me:SECRET@127.0.0.1:1/db", "name the table after a #"),
         ("postgres://me:SECRET@127.0.0.1:1/db#t", "postgres://…#t: cannot be opened .the server cannot be reached"),
         ("nosuch://x#t", "nosuch://…#t: cannot be opened"),
-        (42, "a int is no table; accepted are"),
+        (42, "an object of type int is no table; accepted are"),
         (pd.DataFrame({"a": [1, "SECRET", 3.5]}), "column 'a' mixes types"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "'a' is there twice"),
     ],
@@ -226,3 +226,23 @@ def test_names_of_our_own_are_refused_from_every_source(name: str, workspace: Wo
 def test_a_cut_off_packed_file_is_refused(write: Write, workspace: Workspace) -> None:
     with pytest.raises(TableError, match="the packed file is cut off"):
         open_table(write("t.csv.gz", gzip.compress(CSV.encode() * 100)[:-20]), workspace)
+
+
+def test_leading_zeros_of_an_excel_format_are_kept(tmp_path: Path, workspace: Workspace) -> None:
+    book = Workbook()
+    book.worksheets[0].append(("zip", "n"))
+    book.worksheets[0].append((7, 50))
+    book.worksheets[0]["A2"].number_format = "00000"
+    book.save(tmp_path / "t.xlsx")
+    assert rows_of(tmp_path / "t.xlsx", workspace) == [("00007", "50")]
+
+
+def test_the_separator_line_that_excel_writes_is_no_header(write: Write, workspace: Workspace) -> None:
+    assert rows_of(write("t.csv", "sep=,\r\na,b\r\n1,2\r\n"), workspace) == [("1", "2")]
+
+
+def test_mixed_line_ends_and_a_wrong_encoding_are_told(write: Write, workspace: Workspace) -> None:
+    with pytest.raises(TableError, match="some lines end with LF, some with CRLF"):
+        open_table(write("t.csv", "a;b\r\n1;2\n3;4\r\n5;6\n"), workspace)
+    with pytest.raises(TableError, match="not UTF-8 text; name the encoding"):
+        open_table(write("u.csv", "a;b\n1;ä\n".encode("latin-1")), workspace, encoding="utf-8")

@@ -151,6 +151,8 @@ def anonymize(
     check_mechanism(config)
     _check_choice("recoding", recoding, ("local", "global"))
     _check_choice("missing", missing, ("error", "suppress"))
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise ConfigError(f"threads must be a whole number of 1 or more, not {threads!r}")
     limit = _share(suppression_limit)
     if limit and recoding == "local":
         raise ConfigError(

@@ -93,7 +93,12 @@ class Cells:
         return notes
 
     def recode(self, classes: Sequence[EquivalenceClass], class_of_cell: Ranks, *, order_by: str | None) -> ibis.Table:
-        """Put the labels of each row's class in place of its values, and `*` where there is none."""
+        """Put the labels of each row's class in place of its values, and `*` where there is none.
+
+        Rows that have no order of their own, and are given none, come out shuffled.
+        """
+        import ibis
+
         class_of_group = np.full(len(self.valid), -1, dtype=np.int64)
         class_of_group[self.valid] = class_of_cell
         columns = {_code(i): codes for i, codes in enumerate(self.codes)}
@@ -109,7 +114,8 @@ class Cells:
             for name in self.table.columns
         ]
         if order is None:
-            return joined.select(published)
+            # Whatever order the join left them in may follow the raw values: publish none.
+            return joined.select(published).order_by(ibis.random())
         return joined.select([joined[order].name(_ORDER), *published]).order_by(_ORDER).drop(_ORDER)
 
     def _problem(self, i: int, attribute: QuasiIdentifier, code: int, hit: Any) -> str:

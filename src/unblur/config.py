@@ -153,6 +153,8 @@ def load_config(config: Config | Mapping[str, Any] | str | os.PathLike[str]) -> 
         return config
     if isinstance(config, Mapping):
         return Config.from_dict(_exact(config))
+    if not isinstance(config, str | os.PathLike):
+        raise ConfigError(f"a config is a path, a dictionary or a Config, not a {type(config).__name__}")
     return Config.read(config)
 
 

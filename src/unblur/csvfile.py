@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +25,10 @@ class Dialect:
     separator: str
     quote: str
     header: tuple[str, ...]
-    blank_lines: int = 0
-    """How many blank lines stand before the header."""
+    skipped_lines: int = 0
+    """How many lines stand before the header: blank ones, or `sep=;` as Excel writes it."""
+    even_lines: bool = True
+    """Whether all lines of the beginning end alike."""
 
 
 def detect_encoding(path: Path) -> str:
@@ -58,13 +61,17 @@ def detect_dialect(path: Path, *, encoding: str, columns: Iterable[str] = ()) ->
         raise TableError(f"{path}: the file is empty; a header line and rows are needed")
     if "\r" in text and "\n" not in text:
         raise TableError(f"{path}: lines end with CR alone; save the file with LF or CRLF")
-    blank_lines = len(sample[: len(sample) - len(text)].splitlines())
+    separators: Iterable[str] = SEPARATORS
+    if told := re.match(r"sep=(.)\r?\n", text):
+        separators, text = told[1], text[told.end() :]
+    skipped = len(sample[: len(sample) - len(text)].splitlines())
+    even = "\r\n" not in text or not re.search(r"(?<!\r)\n", text)
     quotes = "'\"" if _in_apostrophes(text.splitlines()[0]) else '"'
     wanted = set(columns)
     candidates = [
-        (_fit(rows, wanted), Dialect(encoding, separator, quote, tuple(rows[0]), blank_lines))
+        (_fit(rows, wanted), Dialect(encoding, separator, quote, tuple(rows[0]), skipped, even))
         for quote in quotes
-        for separator in SEPARATORS
+        for separator in separators
         if (rows := _parse(text, separator, quote))
     ]
     if not candidates:

@@ -63,7 +63,9 @@ class Engine:
         kind = column.type()
         if kind.is_string():
             number = self._parse(column)
-        elif kind.is_float32():  # 0.7 in single precision is another number in double: take what is written
+        elif (
+            kind.is_float32() or kind.is_float16()
+        ):  # 0.7 in single precision is another number in double: take what is written
             number = column.cast("string").cast("float64")
         else:
             number = column.cast("float64")

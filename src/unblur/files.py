@@ -68,13 +68,16 @@ def _csv_to_parquet(path: Path, parquet: Path, dialect: Dialect, name: str, work
     columns = ", ".join(f"{sql_text(column)}: 'VARCHAR'" for column in dialect.header)
     reader = (
         f"read_csv({sql_path(path, workspace)}, columns = {{{columns}}}, header = true, auto_detect = false, "
-        f"skip = {dialect.blank_lines}, "
+        f"skip = {dialect.skipped_lines}, "
         f"delim = {sql_text(dialect.separator)}, quote = {sql_text(dialect.quote)}, escape = {sql_text(dialect.quote)})"
     )
     try:
         workspace.duckdb.raw_sql(f"COPY (FROM {reader}) TO {sql_text(str(parquet))} (FORMAT parquet)")
     except duckdb.Error as error:
-        raise TableError(f"{name}: {_csv_problem(str(error))}") from None
+        raise TableError(f"{name}: {_csv_problem(str(error)) if dialect.even_lines else MIXED_LINES}") from None
+
+
+MIXED_LINES = "it cannot be read as CSV: some lines end with LF, some with CRLF; save it with one of them"
 
 
 def _csv_problem(message: str) -> str:
@@ -83,6 +86,8 @@ def _csv_problem(message: str) -> str:
     where = f"line {line[1]}" if line else "the file"
     if counts := re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message):
         return f"{where} has {counts[2]} fields, but the header has {counts[1]}"
+    if "Invalid unicode" in message:
+        return f"{where} is not UTF-8 text; name the encoding with --encoding"
     if "Maximum line size" in message:
         return f"{where} is longer than 2 MB"
     if "unterminated quote" in message:
@@ -116,8 +121,8 @@ def _sheet_to_parquet(sheet: Any, parquet: Path, name: str) -> None:
     import pyarrow.parquet as pq
 
     sheet.reset_dimensions()  # what a file says of its own size may be wrong
-    rows = (row for row in sheet.iter_rows(values_only=True) if any(cell is not None for cell in row))
-    header = [_cell_text(cell) or "" for cell in next(rows, ())]
+    rows = (texts for row in sheet.iter_rows() if any(texts := [_cell_text(cell) for cell in row]))
+    header = [text or "" for text in next(rows, [])]
     while header and not header[-1]:
         header.pop()
     if not header:
@@ -126,8 +131,8 @@ def _sheet_to_parquet(sheet: Any, parquet: Path, name: str) -> None:
     schema = pa.schema([(column, pa.string()) for column in header])
     with pq.ParquetWriter(parquet, schema) as writer:
         for chunk in _chunks(rows, 10_000):
-            texts = [[_cell_text(row[i]) if i < len(row) else None for row in chunk] for i in range(len(header))]
-            writer.write_table(pa.table(texts, schema=schema))
+            columns = [[row[i] if i < len(row) else None for row in chunk] for i in range(len(header))]
+            writer.write_table(pa.table(columns, schema=schema))
 
 
 def _chunks(rows: Iterator[Any], size: int) -> Iterator[list[Any]]:
@@ -135,19 +140,19 @@ def _chunks(rows: Iterator[Any], size: int) -> Iterator[list[Any]]:
         yield chunk
 
 
-def _cell_text(cell: object) -> str | None:
-    """Write a cell of a sheet as Excel's CSV export would, dates in ISO form."""
-    if cell is None:
-        return None
-    if isinstance(cell, bool):
-        return str(cell).upper()
-    if isinstance(cell, float) and cell.is_integer():
-        return str(int(cell))
-    if isinstance(cell, datetime) and cell.time() == time():
-        return cell.date().isoformat()
-    if isinstance(cell, date | datetime):
-        return cell.isoformat(*(" ",) if isinstance(cell, datetime) else ())
-    return str(cell)
+def _cell_text(cell: Any) -> str | None:
+    """Write a cell of a sheet as text: dates in ISO form, whole numbers with the leading zeros of their format."""
+    value = cell.value
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        zeros = cell.number_format or ""
+        return str(int(value)).zfill(len(zeros) if set(zeros) == {"0"} else 0)
+    if isinstance(value, datetime):
+        return value.date().isoformat() if value.time() == time() else value.isoformat(" ")
+    return value.isoformat() if isinstance(value, date | time) else str(value)
 
 
 def _numbered(parquet: Path, name: str, workspace: Workspace, **facts: Any) -> Table:

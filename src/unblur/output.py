@@ -123,8 +123,9 @@ def check_rows_target(target: Path, inputs: Iterable[Path | None], *, trace: Pat
 
 def _is_written_config(path: Path) -> bool:
     try:
-        return "made" in tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        made = tomllib.loads(path.read_text(encoding="utf-8")).get("made", {})
+        return str(made.get("by", "")).startswith("unblur ")
+    except (OSError, ValueError, AttributeError):
         return False
 
 

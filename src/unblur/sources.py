@@ -37,7 +37,7 @@ def open_table(source: Any, workspace: Workspace, *, columns: Sequence[str] = ()
             raise TableError(f"{path}: the packed file is cut off") from None
         except OSError as error:
             raise TableError(f"{path}: {error.strerror or error}") from error
-    if type(source).__module__.startswith("ibis."):
+    if type(source).__module__.startswith("ibis.") and hasattr(source, "columns"):
         return Table(source, "the expression", workspace, steady=False)
     return _open_frame(source, workspace)
 
@@ -47,7 +47,7 @@ def _open_frame(source: Any, workspace: Workspace) -> Table:
 
     name = "the table"
     try:
-        if type(source).__module__.startswith("pandas"):
+        if type(source).__module__.startswith("pandas") and hasattr(source, "columns"):
             check_names([str(column) for column in source.columns], name)
             named = any(name is not None for name in source.index.names)
             frame = pa.Table.from_pandas(source, preserve_index=named)
@@ -58,7 +58,7 @@ def _open_frame(source: Any, workspace: Workspace) -> Table:
         raise TableError(f"{name}: the column {str(mixed)!r} mixes types; give it one type") from None
     except (TypeError, ValueError) as error:
         accepted = "a path, a URL, a pandas or polars data frame, an Arrow table or an Ibis expression"
-        raise TableError(f"a {type(source).__name__} is no table; accepted are {accepted}") from error
+        raise TableError(f"an object of type {type(source).__name__} is no table; accepted are {accepted}") from error
     check_names(frame.column_names, name)
     numbers = pa.array(range(frame.num_rows), type=pa.int64())
     workspace.duckdb.con.register("unblur_table", frame.append_column(ROW, numbers))

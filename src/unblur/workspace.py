@@ -24,7 +24,7 @@ class Workspace:
         self._resources = ExitStack()
         self.folder = _private_folder()
         self._resources.callback(shutil.rmtree, self.folder, ignore_errors=True)
-        self._threads = threads or os.cpu_count() or 1
+        self._threads = min(threads or os.cpu_count() or 1, 128)
         self.close = weakref.finalize(self, self._resources.close)
 
     def __enter__(self) -> Workspace:

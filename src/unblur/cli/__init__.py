@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import warnings
@@ -42,6 +43,9 @@ def main() -> Never:
         if received:  # whatever became of the interrupt on its way: DuckDB makes a RuntimeError of it
             print("unblur: interrupted; no half-written file is left", file=sys.stderr)
             sys.exit(128 + received[0])
+        if isinstance(error, BrokenPipeError):  # nobody reads our words any more; the files are written
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(0)
         if isinstance(error, UnblurError):
             print(f"unblur: {error}", file=sys.stderr)
             sys.exit(2)
