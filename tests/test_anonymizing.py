@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import gzip
+import io
 import json
 import os
 import subprocess
@@ -538,3 +540,33 @@ def test_rows_without_an_order_of_their_own_are_shuffled() -> None:
 def test_what_is_no_config_is_refused(config: Any) -> None:
     with pytest.raises(ConfigError, match="a config is a path, a dictionary or a Config"):
         unblur.anonymize(people(), config)
+
+
+def test_a_parquet_file_that_is_replaced_meanwhile_is_refused(tmp_path: Path) -> None:
+    people().to_parquet(tmp_path / "t.parquet")
+    release = unblur.anonymize(tmp_path / "t.parquet", CONFIG)
+    people(seed=2).to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(TableError, match="the rows changed while they were read"):
+        release.save(tmp_path / "r.csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
+
+
+def test_packed_parquet_and_parquet_on_standard_input_are_anonymized(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people().to_parquet(tmp_path / "t.parquet")
+    expected = unblur.anonymize(tmp_path / "t.parquet", CONFIG).to_arrow()
+    packed = gzip.compress((tmp_path / "t.parquet").read_bytes())
+    (tmp_path / "t.gz").write_bytes(packed)
+    assert unblur.anonymize(tmp_path / "t.gz", CONFIG).to_arrow() == expected
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((tmp_path / "t.parquet").read_bytes())))
+    assert unblur.anonymize("-", CONFIG).to_arrow() == expected
+
+
+def test_a_config_beside_a_linked_release_finds_its_hierarchies(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere" / "deep").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "deep" / "real.csv").touch()
+    (tmp_path / "r.csv").symlink_to(tmp_path / "elsewhere" / "deep" / "real.csv")
+    config = {"k": 2, "quasi_identifiers": [{"name": "x", "hierarchy": str(write("h.csv", "a;*\nb;*\n"))}]}
+    unblur.anonymize(pa.table({"x": ["a", "a", "b", "b"]}), config).save(tmp_path / "r.csv")
+    assert Config.read(tmp_path / "r.toml").quasi_identifiers[0].hierarchy.values == 2

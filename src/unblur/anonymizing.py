@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from unblur.cells import assign_cells
 from unblur.config import Config, Mechanism, load_config
+from unblur.engines import engine_errors
 from unblur.errors import ConfigError, TableError, UnblurWarning
 from unblur.labels import ROOT_LABEL
 from unblur.output import RECORDS, Outputs, check_rows_target, has_groups, read_back, write_rows
@@ -75,14 +76,17 @@ class AnonymizedRelease(Release):
         with Outputs() as outputs:
             written = write_rows(self.published, target, outputs, self.workspace, separator=separator)
             self._check_published(read_back(written, target, self.workspace, separator=separator))
-            outputs.write_text(target.with_suffix(".toml"), self.config.to_toml(target.resolve().parent))
+            config = target.with_suffix(".toml")
+            outputs.write_text(config, self.config.to_toml(config.resolve().parent))
             if trace is not None:
                 text = json.dumps(self.trace(), indent=1, ensure_ascii=False) + "\n"
                 outputs.write_text(trace, text, private=True)
 
     def _check_published(self, rows: Any) -> None:
         """Refuse rows that do not make up the classes: the table was another one when it was read again."""
-        if not self.table.steady and not has_groups(rows, self.expected_groups(), self.workspace):
+        with engine_errors(self.table.name):
+            same = self.table.steady or has_groups(rows, self.expected_groups(), self.workspace)
+        if not same or self.table.has_changed():
             raise TableError(f"{self.table.name}: the rows changed while they were read; nothing was written")
 
     def expected_groups(self) -> pa.Table:
@@ -144,8 +148,8 @@ def anonymize(
     `table` is a path, a URL with `#table`, a pandas or polars data frame, an Arrow table or an Ibis expression.
     `recoding="global"` generalizes all records alike, and may suppress up to a share `suppression_limit` of them.
     With `missing="suppress"`, rows with a missing or impossible value are suppressed instead of refused.
-    Files and data frames keep the order of their rows; those of a database come out unordered
-    unless `order_by` is given.
+    Files and data frames keep the order of their rows; those of a database or an expression come out shuffled unless
+    `order_by` is given, because the order that an engine leaves them in may follow the raw values.
     """
     config = load_config(config)
     check_mechanism(config)

@@ -38,8 +38,6 @@ class Target:
     """The classes, by index, that surely came before and overlap it."""
     box: Box
     problem: Problem
-    constrained: tuple[int, ...]
-    """The attributes whose children are told apart, in the order of the problem's fan-outs."""
     dropped: tuple[int, ...] = ()
     """Attributes whose constraint was left out because it has too many children: counts are then upper bounds."""
 
@@ -89,7 +87,7 @@ class Attack:
         free = dict(self._blocks(box, children, taken))
         fanouts = tuple(len(spans) for spans in children.values())
         problem = Problem(subject.size, fanouts, free, bound)
-        return Target(subject, tuple(takers), box, problem, tuple(children), tuple(dropped))
+        return Target(subject, tuple(takers), box, problem, tuple(dropped))
 
     def _children(self, subject: EquivalenceClass) -> dict[int, list[Span]]:
         finest = self.release.config.lattice.finest

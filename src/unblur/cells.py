@@ -20,7 +20,7 @@ from unblur.hierarchy import CategoryHierarchy, IntervalHierarchy, Ranks
 from unblur.histogram import Histogram
 from unblur.labels import ROOT_LABEL, parse_number
 from unblur.release import EquivalenceClass
-from unblur.tables import ROW, Table
+from unblur.tables import PREFIX, ROW, Table
 
 if TYPE_CHECKING:
     import ibis
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MISSING, OUTSIDE, NOT_A_NUMBER, UNKNOWN = -1, -2, -3, -4
 """Codes of rows that have no cell: an empty value, one outside the domain, a text, a label of no hierarchy."""
 
-_KEY, _ABSENT, _VALUE, _CELL, _ORDER = (f"__unblur_{name}" for name in ("key", "absent", "value", "cell", "order"))
+_KEY, _ABSENT, _VALUE, _CELL, _ORDER = (f"{PREFIX}_{name}" for name in ("key", "absent", "value", "cell", "order"))
 
 MISSING_TEXTS = ("", "nan", "na", "n/a", "null")
 """What stands for a missing number in a column of text, in any case."""
@@ -275,7 +275,7 @@ def _dictionary(labels: list[str], choice: Ranks) -> pa.Array:
 
 
 def _named(kind: str) -> Callable[[int], str]:
-    return lambda i: f"__unblur_{kind}_{i}"
+    return lambda i: f"{PREFIX}_{kind}_{i}"
 
 
 _code, _raw, _off, _label = map(_named, ("code", "raw", "off", "label"))

@@ -25,9 +25,8 @@ _BLANK = " \t\r\n"
 _DIGITS = r"([0-9]{1,200}([.][0-9]{0,200})?|[.][0-9]{1,200})([eE][+-]?[0-9]{1,2})?"
 NUMBER = f"^[{_BLANK}]*[+-]?{_DIGITS}[{_BLANK}]*$"
 """A regular expression for texts that every engine reads as the same finite number."""
-
-
 _FOREIGN = ("duckdb", "_duckdb", "psycopg", "pyspark", "py4j", "pyarrow", "ibis")
+"""The packages whose errors are an engine's, not ours."""
 
 
 @contextmanager
@@ -63,9 +62,8 @@ class Engine:
         kind = column.type()
         if kind.is_string():
             number = self._parse(column)
-        elif (
-            kind.is_float32() or kind.is_float16()
-        ):  # 0.7 in single precision is another number in double: take what is written
+        elif kind.is_float32() or kind.is_float16():
+            # Their 0.7 is another number in double precision: take what is written.
             number = column.cast("string").cast("float64")
         else:
             number = column.cast("float64")

@@ -18,12 +18,14 @@ from typing import Any
 from zipfile import BadZipFile
 
 from unblur.csvfile import Dialect, detect_dialect, detect_encoding, transcode
+from unblur.engines import no_space
 from unblur.errors import TableError
-from unblur.tables import ROW, Table, check_names
+from unblur.tables import ROW, FileStamp, Table, check_names
 from unblur.workspace import Workspace, sql_path, sql_text
 
 
 def open_file(path: Path, name: str, workspace: Workspace, columns: Sequence[str], encoding: str | None) -> Table:
+    """Open a file of any kind that is read; `name` is what messages call it."""
     with path.open("rb") as file:
         start = file.read(8)
     if not start:
@@ -34,7 +36,7 @@ def open_file(path: Path, name: str, workspace: Workspace, columns: Sequence[str
             shutil.copyfileobj(packed, file)
         return open_file(unpacked, name, workspace, columns, encoding)
     if start.startswith(b"PAR1"):
-        return _numbered(path, name, workspace)
+        return _numbered(path, name, workspace, stamp=FileStamp.of(path))
     if start.startswith(b"PK\x03\x04"):
         return _open_excel(path, name, workspace)
     if start.startswith(b"\xd0\xcf\x11\xe0"):
@@ -74,14 +76,12 @@ def _csv_to_parquet(path: Path, parquet: Path, dialect: Dialect, name: str, work
     try:
         workspace.duckdb.raw_sql(f"COPY (FROM {reader}) TO {sql_text(str(parquet))} (FORMAT parquet)")
     except duckdb.Error as error:
-        raise TableError(f"{name}: {_csv_problem(str(error)) if dialect.even_lines else MIXED_LINES}") from None
+        raise TableError(f"{name}: {_csv_problem(error, dialect)}") from None
 
 
-MIXED_LINES = "it cannot be read as CSV: some lines end with LF, some with CRLF; save it with one of them"
-
-
-def _csv_problem(message: str) -> str:
+def _csv_problem(error: Exception, dialect: Dialect) -> str:
     """Say what is wrong with a CSV file, without the line that DuckDB quotes."""
+    message = str(error)
     line = re.search(r"CSV Error on Line: (\d+)", message)
     where = f"line {line[1]}" if line else "the file"
     if counts := re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message):
@@ -92,9 +92,10 @@ def _csv_problem(message: str) -> str:
         return f"{where} is longer than 2 MB"
     if "unterminated quote" in message:
         return f"{where} has a quote that is not closed"
-    if "No space left" in message or "File too large" in message:
+    if no_space(error):
         return "no space left for temporary files (TMPDIR names another folder)"
-    return f"{where} cannot be read as CSV"
+    mixed = "" if dialect.even_lines else ": some lines end with LF, some with CRLF; save it with one of them"
+    return f"{where} cannot be read as CSV{mixed}"
 
 
 def _open_excel(path: Path, name: str, workspace: Workspace) -> Table:

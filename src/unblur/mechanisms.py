@@ -11,7 +11,6 @@ Where the order of two states is open, nothing follows from their overlap.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol
@@ -47,10 +46,6 @@ class PaperInference:
 
     def bound(self, state: State) -> int | None:
         return self.k
-
-    def sorted(self, states: Iterable[State]) -> list[State]:
-        """Put states in the order in which the attack takes them."""
-        return sorted(states, key=lambda state: (*self.lattice.key(state), state))
 
     def _key(self, state: State) -> tuple[object, ...]:
         if state not in self._keys:

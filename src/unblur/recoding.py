@@ -12,7 +12,7 @@ The pass sees the rows only as a `Histogram`: how many fall in each occupied cel
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -106,8 +106,9 @@ def global_recoding(
         fitting = [s for s in tied if s not in hopeless and _reaches(fits, s, hopeless, lattice)]
         if fitting:
             state, rivals, c3 = _best(fitting, data)
-            step = Iteration(state, data.release(state), data.records, rivals, len(fitting) - 1, c3)
-            return Recoding((replace(step, left=data.records),), data.class_of_cell, data.records)
+            classes = data.release(state)
+            step = Iteration(state, classes, data.records, rivals, len(fitting) - 1, c3)
+            return Recoding((step,), data.class_of_cell, data.records)
     return Recoding((), data.class_of_cell, data.records)
 
 

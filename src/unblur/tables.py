@@ -23,6 +23,23 @@ ROW = f"{PREFIX}_row"
 """The helper column that numbers the rows of a file or data frame, from 0."""
 
 
+@dataclass(frozen=True, slots=True)
+class FileStamp:
+    """What changes when a file is replaced, written to or removed."""
+
+    path: Path
+    facts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, path: Path) -> FileStamp:
+        """Take it down."""
+        try:
+            found = path.stat()
+        except FileNotFoundError:
+            return cls(path, ())
+        return cls(path, (found.st_ino, found.st_size, found.st_mtime_ns))
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows to be read, and how to speak of them."""
@@ -41,6 +58,8 @@ class Table:
     """The file it was read from."""
     steady: bool = True
     """Whether two looks at it surely see the same rows."""
+    stamp: FileStamp | None = None
+    """What tells whether the file was replaced or written to meanwhile, if it is read where it lies."""
 
     def __post_init__(self) -> None:
         check_names(self.columns, self.name)
@@ -59,6 +78,12 @@ class Table:
         """Bring a small result to Python."""
         with engine_errors(self.name):
             return self.engine.fetch(rows)
+
+    def has_changed(self) -> bool:
+        """Whether the file, if it is read where it lies, is no longer the one that was opened."""
+        return self.stamp is not None and (
+            self.path is None or not self.path.exists() or file_stamp(self.path) != self.stamp
+        )
 
     def require(self, name: str) -> None:
         """Refuse a column that is not there, with the likeliest of those that are."""
