@@ -81,9 +81,7 @@ class Table:
 
     def has_changed(self) -> bool:
         """Whether the file, if it is read where it lies, is no longer the one that was opened."""
-        return self.stamp is not None and (
-            self.path is None or not self.path.exists() or file_stamp(self.path) != self.stamp
-        )
+        return self.stamp is not None and self.stamp != FileStamp.of(self.stamp.path)
 
     def require(self, name: str) -> None:
         """Refuse a column that is not there, with the likeliest of those that are."""
