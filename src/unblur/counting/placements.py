@@ -98,7 +98,7 @@ class Placements:
             if sum(fixed.values()) == self.problem.size:
                 break
             counts = self._exact.distribution(block, fixed)
-            fixed[block] = rng.choices(range(len(counts)), weights=_proportional(counts))[0]
+            fixed[block] = _choose(counts, rng)
         drawn: Counter[Cell] = Counter()
         for block, n in fixed.items():
             drawn.update(self._draw(self.problem.free[block], n, rng))
@@ -109,8 +109,7 @@ class Placements:
         seen: set[tuple[Cell, int]] = set()
         volumes = [self.grid.volume(piece) for piece in free.pieces]
         while n:
-            piece = rng.choices(free.pieces, weights=_proportional(volumes))[0]
-            cell = self.grid.random_cell(piece, rng)
+            cell = self.grid.random_cell(free.pieces[_choose(volumes, rng)], rng)
             if self.records == "distinct":
                 point = (cell, rng.randrange(self.grid.volume(tuple((p, p + 1) for p in cell))))
                 if point in seen:
@@ -120,7 +119,7 @@ class Placements:
             yield cell
 
     def enumerate(self) -> Iterator[dict[Cell, int]]:
-        """Go through all placements, in a fixed order: cells in order, the first ones filled last."""
+        """Go through all placements, in a fixed order."""
         for fixed in self._block_counts({}, 0):
             yield from self._fill_blocks(list(fixed.items()), {})
 
@@ -171,7 +170,11 @@ def _holds(box: Box, cell: Cell) -> bool:
     return all(first <= position < last for (first, last), position in zip(box, cell, strict=True))
 
 
-def _proportional(counts: list[int]) -> list[float]:
-    """Turn exact counts, however large, into weights for `random.choices`."""
-    largest = max(counts)
-    return [float(Fraction(count, largest)) for count in counts]
+def _choose(counts: list[int], rng: random.Random) -> int:
+    """Draw an index with a chance in proportion to its count: exactly, however large the counts are."""
+    point = rng.randrange(sum(counts))
+    for index, count in enumerate(counts):
+        if point < count:
+            return index
+        point -= count
+    raise AssertionError("the counts add up to more than any point")
