@@ -10,7 +10,7 @@ from math import comb, factorial, prod
 import numpy as np
 
 from tests.strategies import Record, histogram_of
-from unblur.attack import Attack, Target
+from unblur.attacking import Attack, Target
 from unblur.config import Config, QuasiIdentifier
 from unblur.counting.problem import Records
 from unblur.lattice import Lattice, State

@@ -11,7 +11,7 @@ import pytest
 
 from tests.plausible import Known, all_targets, attack_on, release_of, truth_of
 from tests.strategies import Record, examples, random_case
-from unblur.attack import Attack, Target
+from unblur.attacking import Attack, Target
 from unblur.config import Config, QuasiIdentifier
 from unblur.counting import cpsat
 from unblur.counting.cpsat import Assignment, Enumeration, enumerate_program, enumerate_targets

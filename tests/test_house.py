@@ -29,7 +29,7 @@ LAYERS = [
     ["unblur.counting.weights"],
     ["unblur.counting.exact"],
     ["unblur.counting.placements"],
-    ["unblur.attack"],
+    ["unblur.attacking"],
     ["unblur.risk"],
     ["unblur.program"],
     ["unblur.counting.cpsat"],

@@ -15,7 +15,7 @@ import pytest
 from tests.plausible import Known, all_targets, attack_on, release_of, truth_of
 from tests.strategies import examples, random_case
 from unblur import program as program_module
-from unblur.attack import Attack
+from unblur.attacking import Attack
 from unblur.config import Config, QuasiIdentifier
 from unblur.errors import OutputError, UnblurError
 from unblur.hierarchy import Hierarchy, from_cuts, from_rows, halves

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from unblur.attack import Attack, Target
+from unblur.attacking import Attack, Target
 from unblur.errors import OutputError, UnblurError
 from unblur.grid import Box
 from unblur.lattice import Segment, State

@@ -9,7 +9,7 @@ from functools import cached_property
 from math import log2
 from statistics import median
 
-from unblur.attack import Attack, Target
+from unblur.attacking import Attack, Target
 from unblur.counting.placements import Placements, published_solutions
 from unblur.counting.problem import Records
 from unblur.release import EquivalenceClass

@@ -15,7 +15,7 @@ from math import comb, factorial, prod
 from joblib import Parallel, delayed
 from ortools.sat.python import cp_model
 
-from unblur.attack import Attack, Target
+from unblur.attacking import Attack, Target
 from unblur.counting.problem import Records
 from unblur.program import Matrix, Program, Sparse, Vector, build_program
 
