@@ -7,10 +7,15 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import growth, rows, states
+from benchmarks import engines, growth, rows, states
 from benchmarks.reporting import machine
 
-BENCHMARKS: dict[str, Callable[..., str]] = {"rows": rows.run, "states": states.run, "growth": growth.run}
+BENCHMARKS: dict[str, Callable[..., str]] = {
+    "rows": rows.run,
+    "states": states.run,
+    "growth": growth.run,
+    "engines": engines.run,
+}
 
 
 def main() -> None:

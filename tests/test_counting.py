@@ -92,8 +92,8 @@ def test_samples_are_plausible_and_as_frequent_as_they_should_be(records: Record
 def test_a_class_without_bound_has_all_placements_of_its_free_cells() -> None:
     free = Free(volume=10, cells=2)
     problem = Problem(size=3, fanouts=(), free={(): free}, bound=None)
-    assert ExactCount(problem, ANY).count() == 1000 == published_solutions(10, 3, "any")
-    assert ExactCount(problem, DISTINCT).count() == 120 == published_solutions(10, 3, "distinct")
+    assert ExactCount(problem, ANY).count() == 1000 == published_solutions(10, 3, "any").exact
+    assert ExactCount(problem, DISTINCT).count() == 120 == published_solutions(10, 3, "distinct").exact
     assert ExactCount(problem, COMBINATIONS).count() == 4
 
 

@@ -1,51 +1,65 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from fractions import Fraction
+from math import inf
 
 import pytest
 
 from tests.plausible import attack_on, release_of
 from tests.strategies import examples, random_case
-from unblur.config import Config, QuasiIdentifier
+from unblur.auditing import audit
+from unblur.audits import Audit
+from unblur.config import Config, Mechanism, QuasiIdentifier
+from unblur.counting.numbers import Count
 from unblur.hierarchy import halves
 from unblur.release import EquivalenceClass, Release
-from unblur.risk import Spread, assess
+from unblur.risk import Spread
 
 TREE = halves(Decimal(0), Decimal(40), layers=3)
 
 
 def release(*classes: EquivalenceClass, k: int = 3, outliers: int = 0) -> Release:
     attributes = tuple(QuasiIdentifier(name, TREE, 1) for name in "ab")
-    return Release(Config(k, attributes), classes, outliers)
+    return Release(Config(k, attributes, Mechanism("paper")), classes, outliers)
+
+
+def audit_of(*classes: EquivalenceClass, k: int = 3, outliers: int = 0) -> Audit:
+    return audit(release(*classes, k=k, outliers=outliers))
 
 
 def test_the_ratio_is_never_below_one_and_one_for_single_cells() -> None:
     for seed in range(examples(60)):
-        assessment = assess(attack_on(release_of(*random_case(seed))))
-        assert assessment.problems() == []
-        for finding in assessment.classes:
+        result = audit(release_of(*random_case(seed)), mechanism="paper")
+        assert result.fits
+        for finding in result.classes:
             assert finding.ratio is not None
+            assert finding.bits is not None
             assert finding.ratio >= 1
-            assert finding.bits == pytest.approx(0 if finding.ratio == 1 else finding.bits)
+            assert finding.bits >= 0
             if finding.basic:
-                assert finding.ratio == 1
+                assert (finding.ratio, finding.bits) == (1, 0)
 
 
 def test_a_class_of_two_cells_at_k_loses_the_placements_in_one_half() -> None:
     """Three records over two cells of 100 points: 8 ways to choose halves, of which 2 have all in one."""
-    attack = attack_on(release(EquivalenceClass((2, 1), (0, 0), 3)))
-    (finding,) = assess(attack).classes
-    assert (finding.published, finding.plausible, finding.combinations) == (200**3, 6 * 100**3, 2)
-    assert finding.ratio == Fraction(4, 3)
+    (finding,) = audit_of(EquivalenceClass((2, 1), (0, 0), 3)).classes
+    assert finding.refinement is not None
+    assert (finding.published.exact, finding.refinement.plausible.exact) == (200**3, 6 * 100**3)
+    assert finding.refinement.combinations.exact == 2
+    assert finding.ratio == pytest.approx(4 / 3)
     assert finding.labels == ("[0, 20[", "[0, 10[")
+    assert finding.refinement.certain_records == 2, "one in each half, wherever the third is"
+    assert finding.refinement.singling_out == 1
 
 
 def test_an_earlier_class_takes_its_cells_away() -> None:
     earlier, later = EquivalenceClass((1, 2), (0, 0), 4), EquivalenceClass((2, 2), (0, 0), 3)
-    first, second = assess(attack_on(release(earlier, later))).classes
+    first, second = audit_of(earlier, later).classes
     assert not first.basic
-    assert second.plausible == 0, "one half is taken, and the other cannot hold three"
+    assert second.taken_by == (1,)
+    assert second.refinement is not None
+    assert second.refinement.plausible.exact == 0, "one half is taken, and the other cannot hold three"
+    assert second.ratio is second.bits is None
 
 
 @pytest.mark.parametrize(
@@ -57,19 +71,77 @@ def test_an_earlier_class_takes_its_cells_away() -> None:
     ],
 )
 def test_a_release_that_does_not_fit_is_told_in_a_sentence(given: Release, problem: str) -> None:
-    (sentence,) = assess(attack_on(given)).problems()
+    (sentence,) = audit(given).problems
     assert sentence.startswith(problem)
 
 
 def test_more_distinct_records_than_values_are_a_misfit() -> None:
     given = release(EquivalenceClass((1, 1), (0, 0), 101))
-    assert assess(attack_on(given)).problems() == []
-    (sentence,) = assess(attack_on(given), records="distinct").problems()
+    assert audit(given).fits
+    (sentence,) = audit(given, records="distinct").problems
     assert "records are not distinct" in sentence
 
 
 def test_only_outliers_or_only_single_cells_are_ordinary_results() -> None:
-    assert assess(attack_on(release(outliers=2))).over_all == Spread(None, None, None)
-    single = assess(attack_on(release(EquivalenceClass((1, 1), (0, 0), 5))))
-    assert single.over_all.largest == 1
+    assert audit_of(outliers=2).summary.over_all == Spread(None, None, None)
+    single = audit_of(EquivalenceClass((1, 1), (0, 0), 5)).summary
+    assert (single.max_ratio, single.basic, single.compound) == (1, 1, 0)
     assert single.over_compound == Spread(None, None, None)
+
+
+def test_records_of_single_cells_are_not_counted_as_placed_with_certainty() -> None:
+    assert audit_of(EquivalenceClass((1, 1), (0, 0), 5)).summary.certain_records == 0
+    assert audit_of(EquivalenceClass((2, 1), (0, 0), 3)).summary.certain_records == 2
+
+
+def test_a_class_of_a_hundred_thousand_records_is_told_by_logarithms() -> None:
+    many = 100_000
+    for records in ("any", "distinct"):
+        (finding,) = audit(release(EquivalenceClass((1, 1), (0, 0), many), k=many), records=records).classes
+        assert finding.published.exact is None or records == "distinct"
+    (finding,) = audit(release(EquivalenceClass((1, 1), (0, 0), many), k=many)).classes
+    assert finding.published.log10 == pytest.approx(2 * many)
+    assert (finding.ratio, finding.bits) == (1, 0)
+
+
+def test_logarithms_agree_with_the_numbers_themselves() -> None:
+    from unblur.counting.weights import ANY, COMBINATIONS, DISTINCT
+
+    for family in (ANY, DISTINCT, COMBINATIONS):
+        for region, n in ((0, 0), (0, 3), (1, 5), (7, 3), (5000, 2000), (10**6, 1500), (3, 10)):
+            expected = Count.of(family.formula(region, n))
+            assert family.log2(region, n) == pytest.approx(expected.log2, rel=1e-9)
+
+
+def test_counts_have_texts_of_up_to_ten_thousand_digits() -> None:
+    assert Count.of(0).text == "0"
+    assert not Count.of(0)
+    assert Count.of(10**9999).text == "1" + "0" * 9999
+    assert Count.of(10**10000).text is None
+    assert Count.of(10**10000).log10 == pytest.approx(10000)
+
+
+def test_a_ratio_beyond_any_float_is_infinite_but_has_bits() -> None:
+    assert Count.of(10**400).over(Count.of(1)) == inf
+    assert Count(5000.0, None).over(Count(10.0, None)) == inf
+    assert Count.of(6).over(Count.of(0)) is None
+
+
+def test_the_certain_cells_are_those_that_no_placement_leaves_empty() -> None:
+    from tests.plausible import BruteForce, all_targets
+    from unblur.counting.placements import Placements
+
+    found = 0
+    for seed in range(examples(150)):
+        attack = attack_on(release_of(*random_case(seed)))
+        for target in all_targets(attack):
+            brute = BruteForce(attack, target)
+            if not brute.small:
+                continue
+            for records in ("any", "distinct"):
+                possible = [p for p in brute.placements() if brute.weight(p, records)]
+                least = {cell: min(p.get(cell, 0) for p in possible) for cell in brute.cells} if possible else {}
+                certain = Placements(attack.grid, target.problem, records).certain() if possible else {}
+                assert certain == {cell: n for cell, n in least.items() if n}
+                found += len(certain)
+    assert found > 100

@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from unblur.anonymizing import AnonymizedRelease, anonymize
+    from unblur.auditing import audit
+    from unblur.audits import Audit
     from unblur.config import Config, QuasiIdentifier
     from unblur.errors import UnblurError, UnblurWarning
     from unblur.hierarchy import Hierarchy
+    from unblur.reading import read_release
     from unblur.release import EquivalenceClass, Release
 
 __all__ = [
     "AnonymizedRelease",
+    "Audit",
     "Config",
     "EquivalenceClass",
     "Hierarchy",
@@ -22,10 +26,13 @@ __all__ = [
     "UnblurError",
     "UnblurWarning",
     "anonymize",
+    "audit",
+    "read_release",
 ]
 
 _HOMES = {
     "AnonymizedRelease": "unblur.anonymizing",
+    "Audit": "unblur.audits",
     "Config": "unblur.config",
     "EquivalenceClass": "unblur.release",
     "Hierarchy": "unblur.hierarchy",
@@ -34,6 +41,8 @@ _HOMES = {
     "UnblurError": "unblur.errors",
     "UnblurWarning": "unblur.errors",
     "anonymize": "unblur.anonymizing",
+    "audit": "unblur.auditing",
+    "read_release": "unblur.reading",
 }
 
 

@@ -20,7 +20,7 @@ from unblur.output import RECORDS, Outputs, check_rows_target, has_groups, read_
 from unblur.recoding import Iteration, Progress, Recoding, global_recoding, local_recoding
 from unblur.release import Release
 from unblur.sources import open_table
-from unblur.tables import Table
+from unblur.tables import ROW, Table
 from unblur.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -49,6 +49,14 @@ class AnonymizedRelease(Release):
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+    @property
+    def paths(self) -> list[Path]:
+        return [*self.config.paths, *([self.table.path] if self.table.path else [])]
+
+    def open_rows(self, workspace: Workspace) -> Table:
+        rows = open_table(self.to_arrow(), workspace)
+        return rows if self.table.numbered else replace(rows, rows=rows.rows.drop(ROW), numbered=False)
 
     def to_arrow(self) -> pa.Table:
         """Return the published rows as an Arrow table."""

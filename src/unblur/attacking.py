@@ -7,26 +7,23 @@ a class of its own.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import product
 from math import prod
-
-import numpy as np
 
 from unblur.counting.exact import estimated_work
 from unblur.counting.problem import Block, Problem
 from unblur.grid import Box, Free, Grid, Span
-from unblur.hierarchy import Ranks
-from unblur.lattice import State
 from unblur.mechanisms import Inference
+from unblur.overlaps import overlapping_pairs
 from unblur.release import EquivalenceClass, Release
 
 MOST_BLOCKS = 100_000
-MOST_WORK = 30_000_000
-"""A problem of more blocks or steps than this is made smaller: the widest attributes' constraints are dropped."""
+"""A problem of more blocks is made smaller: the widest attributes' constraints are dropped."""
+EFFORT = 30_000_000
+"""So many steps, about half a second, may be spent on counting a class; beyond, constraints are dropped likewise."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +45,7 @@ class Attack:
 
     release: Release
     inference: Inference
+    effort: int = EFFORT
 
     @cached_property
     def grid(self) -> Grid:
@@ -75,19 +73,28 @@ class Attack:
         return self._state(subject, range(len(self.release.classes)))
 
     def _state(self, subject: EquivalenceClass, takers: Sequence[int]) -> Target:
-        box = self.grid.box(subject.state, subject.segment)
-        taken = [self.boxes[number] for number in takers]
-        bound = self.inference.bound(subject.state)
+        problem, dropped = self.pose(subject, takers, self.inference.bound(subject.state))
+        return Target(subject, tuple(takers), self.grid.box(subject.state, subject.segment), problem, dropped)
+
+    def pose(
+        self, subject: EquivalenceClass, takers: Sequence[int], bound: int | None, *, most_children: int | None = None
+    ) -> tuple[Problem, tuple[int, ...]]:
+        """Pose the problem of a class: classes that took cells, and a bound for nodes of up to so many children.
+
+        Also tells the attributes that were left out because counting would take too long.
+        """
         children = self._children(subject) if bound is not None and subject.size >= bound else {}
+        if most_children is not None:
+            children = {attribute: spans for attribute, spans in children.items() if len(spans) <= most_children}
         dropped = []
-        while bound is not None and _too_much(subject.size, bound, children):
+        while bound is not None and self._too_much(subject.size, bound, children):
             widest = max(children, key=lambda attribute: len(children[attribute]))
             del children[widest]
             dropped.append(widest)
-        free = dict(self._blocks(box, children, taken))
+        box = self.grid.box(subject.state, subject.segment)
+        free = dict(self._blocks(box, children, [self.boxes[number] for number in takers]))
         fanouts = tuple(len(spans) for spans in children.values())
-        problem = Problem(subject.size, fanouts, free, bound)
-        return Target(subject, tuple(takers), box, problem, tuple(dropped))
+        return Problem(subject.size, fanouts, free, bound), tuple(dropped)
 
     def _children(self, subject: EquivalenceClass) -> dict[int, list[Span]]:
         finest = self.release.config.lattice.finest
@@ -108,36 +115,17 @@ class Attack:
 
     @cached_property
     def overlaps(self) -> list[list[int]]:
-        """For every class, the earlier classes that overlap it.
-
-        Two classes overlap if their nodes lie on one branch in every attribute: if they have the same ancestors in the
-        join of their states. So classes are matched state by state, not pair by pair.
-        """
-        by_state: dict[State, list[int]] = defaultdict(list)
-        for number, each in enumerate(self.release.classes):
-            by_state[each.state].append(number)
-        found: list[list[int]] = [[] for _ in self.release.classes]
-        for later, earlier in product(by_state, by_state):
-            if self.inference.before(earlier, later):
-                join = tuple(map(max, later, earlier))
-                here = self._segments_at(by_state[later], join)
-                there: dict[tuple[int, ...], list[int]] = defaultdict(list)
-                for number, segment in zip(by_state[earlier], self._segments_at(by_state[earlier], join), strict=True):
-                    there[segment].append(number)
-                for number, segment in zip(by_state[later], here, strict=True):
-                    found[number] += there.get(segment, ())
+        """For every class, the classes that surely came before and overlap it."""
+        states = [each.state for each in self.release.classes]
+        before = cache(self.inference.before)
+        found: list[list[int]] = [[] for _ in states]
+        for one, other in overlapping_pairs(self.boxes).tolist():
+            if before(states[one], states[other]):
+                found[other].append(one)
+            elif before(states[other], states[one]):
+                found[one].append(other)
         return [sorted(numbers) for numbers in found]
 
-    def _segments_at(self, numbers: Sequence[int], state: State) -> list[tuple[int, ...]]:
-        lattice = self.release.config.lattice
-        columns: list[Ranks] = []
-        for attribute, tree in enumerate(lattice.hierarchies):
-            ranks = np.array([self.release.classes[n].segment[attribute] for n in numbers], dtype=np.int64)
-            start = self.release.classes[numbers[0]].state[attribute]
-            columns.append(tree.climb(ranks, start, state[attribute]))
-        return list(zip(*(column.tolist() for column in columns), strict=True))
-
-
-def _too_much(size: int, bound: int, children: Mapping[int, list[Span]]) -> bool:
-    fanouts = [len(spans) for spans in children.values()]
-    return prod(fanouts) > MOST_BLOCKS or estimated_work(size, bound, fanouts) > MOST_WORK
+    def _too_much(self, size: int, bound: int, children: Mapping[int, list[Span]]) -> bool:
+        fanouts = [len(spans) for spans in children.values()]
+        return prod(fanouts) > MOST_BLOCKS or estimated_work(size, bound, fanouts) > self.effort

@@ -69,6 +69,10 @@ class Cells:
         """Count the rows that have no cell."""
         return int(self.counts[~self.valid].sum())
 
+    def coded(self, *more: str) -> ibis.Table:
+        """Return some columns of the rows, then per quasi-identifier the code of each row."""
+        return self.rows.select(*more, *(_code(i) for i in range(len(self.config.quasi_identifiers))))
+
     def problems(self) -> list[str]:
         """Describe, per column and kind, the rows that have no cell."""
         return [

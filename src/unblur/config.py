@@ -35,6 +35,13 @@ class Mechanism:
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def named(cls, name: str) -> Mechanism:
+        """Take a mechanism by its name, with its default settings."""
+        found = _mechanism(name)
+        assert found is not None
+        return found
+
 
 @dataclass(frozen=True)
 class QuasiIdentifier:

@@ -7,6 +7,7 @@
      ├── HierarchyError        a hierarchy that is no tree over its domain
      ├── TableError            the table: columns, values, format
      ├── OutputError           the result could not be written
+     ├── ProgramError          a program too large to be written down
      └── MissingExtraError     an optional dependency is not installed
 
 The command line prints the message of an `UnblurError` in one line and exits with 2. Any other exception is a bug of
@@ -35,6 +36,10 @@ class TableError(UnblurError):
 
 class OutputError(UnblurError):
     """A result cannot be written where it was asked for."""
+
+
+class ProgramError(UnblurError):
+    """An integer program is too large to be written down."""
 
 
 class UnblurWarning(UserWarning):

@@ -59,6 +59,10 @@ class Grid:
         """Count the raw records that fit in a box."""
         return prod(int(axis.total[b] - axis.total[a]) for axis, (a, b) in zip(self._axes, box, strict=True))
 
+    def count_cells(self, box: Box) -> int:
+        """Count the cells of a box."""
+        return prod(b - a for a, b in box)
+
     def cells(self, box: Box) -> Iterator[tuple[int, ...]]:
         """List the cells of a box: positions on the axes, the last fastest."""
         return product(*(range(a, b) for a, b in box))
@@ -84,7 +88,7 @@ class Grid:
     def free(self, box: Box, taken: Sequence[Box]) -> Free:
         """Measure what is left of a box outside the boxes that were taken before."""
         pieces = tuple(_pieces(box, taken))
-        cells = sum(prod(b - a for a, b in piece) for piece in pieces)
+        cells = sum(map(self.count_cells, pieces))
         return Free(sum(map(self.volume, pieces)), cells, pieces)
 
     def cell_volumes(self, free: Free) -> Counter[int]:

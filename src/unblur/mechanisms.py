@@ -15,7 +15,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol
 
+from unblur.config import Mechanism
+from unblur.errors import ConfigError
 from unblur.lattice import Lattice, State
+from unblur.release import Release
 
 Order = Literal["sound", "paper"]
 """What to make of states that tie on loss, c1 and c2: their order is open, or that of the lattice."""
@@ -56,3 +59,10 @@ class PaperInference:
     @cached_property
     def _keys(self) -> dict[State, tuple[object, ...]]:
         return {}
+
+
+def inference_of(mechanism: Mechanism, release: Release, order: Order) -> Inference:
+    """Say what may be inferred from a release that was made by a mechanism."""
+    if mechanism.name != "paper":
+        raise ConfigError(f"the mechanism {mechanism.name!r} cannot be audited yet; paper can")
+    return PaperInference(release.config.lattice, release.config.k, order)

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from unblur.attacking import Attack, Target
-from unblur.errors import OutputError, UnblurError
+from unblur.errors import OutputError, ProgramError
 from unblur.grid import Box
 from unblur.lattice import Segment, State
 
@@ -190,7 +190,7 @@ class _Writer:
             return
         fewer = _Writer(self.attack, self.target, "children", self.target.box)._entries()
         smaller = f'; with sparse="children" over the cells of the segment it has {fewer:,}, and the same solutions'
-        raise UnblurError(
+        raise ProgramError(
             f"the program would have {entries:,} non-zeros; at most {MOST_ENTRIES:,} are accepted"
             + (smaller if fewer <= MOST_ENTRIES else "; the exact engine needs no program")
         )

@@ -11,6 +11,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from unblur.config import Config, QuasiIdentifier, load_config
 from unblur.errors import TableError
-from unblur.hierarchy import IntervalHierarchy
+from unblur.hierarchy import Hierarchy, IntervalHierarchy
 from unblur.labels import ROOT_LABEL, parse_interval, parse_number
 from unblur.release import EquivalenceClass, Release
 from unblur.sources import open_table
@@ -32,20 +33,35 @@ Node = tuple[int, int]
 """A layer and a rank."""
 
 
+@dataclass(frozen=True, repr=False)
+class PublishedRelease(Release):
+    """A release read from a table, whose rows are still at hand."""
+
+    table: Table = field(repr=False)
+    workspace: Workspace = field(repr=False)
+
+    @property
+    def paths(self) -> list[Path]:
+        return [*self.config.paths, *([self.table.path] if self.table.path else [])]
+
+    def open_rows(self, workspace: Workspace) -> Table:
+        return self.table
+
+
 def read_release(
     source: Any,
     config: Config | Mapping[str, Any] | str | os.PathLike[str],
     *,
     encoding: str | None = None,
-) -> Release:
+) -> PublishedRelease:
     """Read a release from any table, with the config that describes it."""
     config = load_config(config)
     names = [each.name for each in config.quasi_identifiers]
-    with Workspace() as workspace:
-        table = open_table(source, workspace, columns=names, encoding=encoding)
-        for name in names:
-            table.require(name)
-        groups = _groups(table, names)
+    workspace = Workspace()
+    table = open_table(source, workspace, columns=names, encoding=encoding)
+    for name in names:
+        table.require(name)
+    groups = _groups(table, names)
     if not groups.num_rows:
         raise TableError(f"{table.name}: there are no rows, only a header")
     columns = [_nodes(table, attribute, groups, f"label_{i}") for i, attribute in enumerate(config.quasi_identifiers)]
@@ -54,10 +70,16 @@ def read_release(
         state, segment = zip(*nodes, strict=True)
         sizes[state, segment] += count
     lattice = config.lattice
-    outliers = sizes.pop((lattice.top, (0,) * len(names)), 0)
+    # A row that is at the root in every attribute is an outlier, also where the root's label stands on two layers.
+    whole = {key for key in sizes if all(map(_is_root, lattice.hierarchies, key[0]))}
+    outliers = sum(sizes.pop(key) for key in whole)
     classes = [EquivalenceClass(state, segment, size) for (state, segment), size in sizes.items()]
     classes.sort(key=lambda each: (*lattice.key(each.state), each.state, each.segment))
-    return Release(config, tuple(classes), outliers, sha256=_sha256(source))
+    return PublishedRelease(config, tuple(classes), outliers, sha256=_sha256(source), table=table, workspace=workspace)
+
+
+def _is_root(tree: Hierarchy, layer: int) -> bool:
+    return tree.nodes(layer) == 1
 
 
 def _groups(table: Table, names: Sequence[str]) -> pa.Table:

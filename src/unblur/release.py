@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from unblur.config import Config
+from unblur.errors import ConfigError
 from unblur.lattice import Segment, State
+
+if TYPE_CHECKING:
+    from unblur.tables import Table
+    from unblur.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +45,17 @@ class Release:
     def rows(self) -> int:
         """How many records the release has."""
         return sum(each.size for each in self.classes) + self.outliers
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files that this was read from."""
+        return self.config.paths
+
+    def open_rows(self, workspace: Workspace) -> Table:
+        """Open the published rows, if they are at hand."""
+        raise ConfigError(
+            "the release is known by its classes only; read it with unblur.read_release to match its rows"
+        )
 
     def labels(self, each: EquivalenceClass) -> tuple[str, ...]:
         """Name a class as the published rows name it."""

@@ -2,56 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
-from functools import cached_property
-from math import log2
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import fsum, inf, log2
 from statistics import median
 
 from unblur.attacking import Attack, Target
-from unblur.counting.placements import Placements, published_solutions
+from unblur.counting.numbers import Count
+from unblur.counting.placements import Cell, Placements, published_solutions
 from unblur.counting.problem import Records
+from unblur.labels import ROOT_LABEL
+from unblur.refining import Refinement
 from unblur.release import EquivalenceClass
+
+
+@dataclass(frozen=True)
+class SinglingOut:
+    """What the raw table says of a class: where its records are, and who stands alone there."""
+
+    feasible: bool
+    """Whether the true placement is one that the attack has left."""
+    singles: int
+    """Cells that hold just one of the class's records."""
+    singles_in_table: int
+    """Those of them that hold no other record of the whole table either."""
 
 
 @dataclass(frozen=True)
 class Finding:
     """What the attack makes of one class, or of the outliers."""
 
+    number: int | None
+    """The class's number, from 1, in the order of the attack; None for the outliers."""
     subject: EquivalenceClass
     labels: tuple[str, ...]
     basic: bool
     """Whether it is a single cell, so that nothing is left to refine."""
-    published: int
+    cells: int
+    """How many cells its label spans."""
+    published: Count
     """Raw data sets that the label alone leaves open (the paper's LR_solutions)."""
-    plausible: int
-    """Raw data sets that remain (CRA_solutions)."""
-    combinations: int
-    """Ways to say how many records each cell holds."""
-    upper_bound: bool
-    """Whether a constraint was left out, so that even fewer may remain."""
+    taken_by: tuple[int, ...]
+    """The classes that surely came before and took cells of it."""
+    refinement: Refinement | None
+    """None if the attack did not come to it."""
+    truth: SinglingOut | None = None
+    """What the raw table says, if it was at hand."""
 
     @property
-    def ratio(self) -> Fraction | None:
-        """How many times fewer data sets remain; None if none does."""
-        return Fraction(self.published, self.plausible) if self.plausible else None
+    def ratio(self) -> float | None:
+        """How many times fewer data sets remain; infinite beyond any float; None if none does, or nobody looked."""
+        return self.published.over(self.refinement.plausible) if self.refinement else None
 
     @property
     def bits(self) -> float | None:
         """The same in bits: each bit halves what remains."""
-        if self.ratio is None:
+        if self.ratio is None or self.refinement is None:
             return None
-        return log2(self.ratio.numerator) - log2(self.ratio.denominator)
+        return log2(self.ratio) if self.ratio < inf else self.published.log2 - self.refinement.plausible.log2
+
+    @property
+    def name(self) -> str:
+        """What to call it in a sentence."""
+        return "the outliers" if self.number is None else f"class {self.number}"
 
 
 @dataclass(frozen=True)
 class Spread:
     """Mean, median and largest of some ratios; None where there are none."""
 
-    mean: Fraction | None
-    median: Fraction | None
-    largest: Fraction | None
+    mean: float | None
+    median: float | None
+    largest: float | None
 
     @classmethod
     def of(cls, findings: Iterable[Finding]) -> Spread:
@@ -59,71 +81,69 @@ class Spread:
         ratios = [finding.ratio for finding in findings if finding.ratio is not None]
         if not ratios:
             return cls(None, None, None)
-        return cls(sum(ratios, Fraction(0)) / len(ratios), median(ratios), max(ratios))
+        mean = fsum(ratios) / len(ratios) if max(ratios) < inf else inf
+        return cls(mean, median(ratios), max(ratios))
+
+
+def find(attack: Attack, number: int | None, target: Target, records: Records) -> Finding:
+    """State what is published about a class (by its index), or the outliers (None), before the attack."""
+    return Finding(
+        None if number is None else number + 1,
+        target.subject,
+        attack.release.labels(target.subject) if number is not None else (ROOT_LABEL,) * len(target.box),
+        basic=target.subject.state == attack.release.config.lattice.finest,
+        cells=attack.grid.count_cells(target.box),
+        published=published_solutions(attack.grid.volume(target.box), target.subject.size, records),
+        taken_by=() if number is None else tuple(taker + 1 for taker in target.takers),
+        refinement=None,
+    )
+
+
+def misfits(finding: Finding, k: int) -> Iterator[str]:
+    """Say, a sentence each, why a class cannot have been made as stated."""
+    size, name = finding.subject.size, finding.name
+    if finding.number is not None and size < k:
+        yield f"{name} has {_records(size)}, fewer than k = {k}: k is another, or rows are missing"
+    if not finding.published:
+        yield f"{name} has {_records(size)} but fewer values: some are equal, so records are not distinct"
+    elif finding.refinement and not finding.refinement.feasible:
+        yield (
+            f"no placement of the {_records(size)} of {name} is possible: "
+            "the release was not made by this mechanism with this k and these hierarchies"
+        )
+
+
+def with_truth(
+    finding: Finding,
+    attack: Attack,
+    target: Target,
+    placement: Mapping[Cell, int],
+    totals: Mapping[Cell, int],
+    records: Records,
+) -> Finding:
+    """Compare with the raw table: the true placement of the class, and all records per cell."""
+    singles = [cell for cell, n in placement.items() if n == 1]
+    alone = sum(totals[cell] == 1 for cell in singles)
+    feasible = Placements(attack.grid, target.problem, records).allows(placement)
+    return replace(finding, truth=SinglingOut(feasible, len(singles), alone))
 
 
 @dataclass(frozen=True)
-class Assessment:
-    """The findings of a release, class by class in the order of the attack, and for the outliers."""
+class Outcomes:
+    """Over the classes of more than one cell: in how many nobody, one or more than one record is singled out."""
 
-    k: int
-    records: Records
-    classes: tuple[Finding, ...]
-    outliers: Finding | None
+    classes: int
+    failed: int
+    one: int
+    many: int
 
-    @cached_property
-    def over_all(self) -> Spread:
-        """The ratios of all classes."""
-        return Spread.of(self.classes)
-
-    @cached_property
-    def over_compound(self) -> Spread:
-        """The ratios of the classes of more than one cell."""
-        return Spread.of(finding for finding in self.classes if not finding.basic)
-
-    def problems(self) -> list[str]:
-        """Say, a sentence each, why the release cannot have been made as stated; an empty list if it can."""
-        named = [(f"class {number}", each) for number, each in enumerate(self.classes, 1)]
-        if self.outliers:
-            named.append(("the outliers", self.outliers))
-        return [sentence for name, each in named for sentence in self._misfits(name, each)]
-
-    def _misfits(self, name: str, finding: Finding) -> Iterator[str]:
-        size = finding.subject.size
-        if name != "the outliers" and size < self.k:
-            yield f"{name} has {size} records, fewer than k = {self.k}: k is another, or rows are missing"
-        elif not finding.published:
-            yield f"{name} has {size} records but fewer values: some are equal, so records are not distinct"
-        elif not finding.plausible:
-            yield (
-                f"no placement of the {size} records of {name} is possible: "
-                "the release was not made by this mechanism with this k and these hierarchies"
-            )
+    @classmethod
+    def of(cls, findings: Sequence[Finding]) -> Outcomes:
+        """Count them."""
+        singles = [each.truth.singles for each in findings if each.truth and not each.basic]
+        failed, one = singles.count(0), singles.count(1)
+        return cls(len(singles), failed, one, len(singles) - failed - one)
 
 
-def assess(attack: Attack, *, records: Records = "any") -> Assessment:
-    """Attack every class and the outliers of a release."""
-    outliers = attack.outliers()
-    return Assessment(
-        attack.release.config.k,
-        records,
-        tuple(_finding(attack, target, records) for target in attack.targets()),
-        _finding(attack, outliers, records) if outliers else None,
-    )
-
-
-def _finding(attack: Attack, target: Target, records: Records) -> Finding:
-    left = Placements(attack.grid, target.problem, records)
-    return Finding(
-        target.subject,
-        attack.release.labels(target.subject),
-        basic=_is_basic(target.subject.state, attack.release.config.lattice.finest),
-        published=published_solutions(attack.grid.volume(target.box), target.subject.size, records),
-        plausible=left.solutions,
-        combinations=left.combinations,
-        upper_bound=bool(target.dropped),
-    )
-
-
-def _is_basic(state: Sequence[int], finest: Sequence[int]) -> bool:
-    return tuple(state) == tuple(finest)
+def _records(number: int) -> str:
+    return "1 record" if number == 1 else f"{number:,} records"

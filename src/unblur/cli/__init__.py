@@ -126,6 +126,57 @@ def _anonymize(
     )
 
 
+@app.command("audit")
+def _audit(
+    release: Annotated[
+        str, typer.Argument(help="CSV, TSV, Parquet or Excel file, - for standard input, or a URL with #table.")
+    ],
+    config: Annotated[Path, typer.Option("--config", "-c", help="The TOML file that describes the release.")],
+    truth: Annotated[
+        str | None, typer.Option(help="The raw table: shows who is really singled out, and that the audit is sound.")
+    ] = None,
+    id: Annotated[
+        str | None, typer.Option("--id", help="The column that matches the rows of --truth (else their position).")
+    ] = None,
+    engine: Annotated[
+        Literal["exact", "cpsat"], typer.Option(help="Count exactly, or enumerate as the paper does.")
+    ] = "exact",
+    order: Annotated[
+        Literal["sound", "paper"],
+        typer.Option(help="What to make of states that tie: nothing, or the order of the lattice."),
+    ] = "sound",
+    mechanism: Annotated[str | None, typer.Option(help="How the release was made, if not as the config says.")] = None,
+    json: Annotated[str | None, typer.Option(help="Write the result to this file; - for standard output.")] = None,
+    fail_on: Annotated[
+        list[str] | None, typer.Option(help="Exit with 1 if this holds, as in 'max_ratio > 100'; repeatable.")
+    ] = None,
+    ablation: Annotated[bool, typer.Option("--ablation", help="Also tell what each rule takes away.")] = False,
+    jobs: Annotated[int, typer.Option(help="How many processes to use.", min=1)] = 1,
+    budget: Annotated[
+        str | None, typer.Option(help="Stop after this time, as in 60s, and say what was not done.")
+    ] = None,
+    encoding: Annotated[str | None, typer.Option(help="The encoding of a CSV file; detected if not given.")] = None,
+) -> None:
+    """Show what a release gives away."""
+    from unblur.cli.audit import run
+
+    run(
+        release,
+        config=config,
+        truth=truth,
+        id=id,
+        engine=engine,
+        order=order,
+        mechanism=mechanism,
+        json=json,
+        fail_on=fail_on or (),
+        ablation=ablation,
+        jobs=jobs,
+        budget=budget,
+        encoding=encoding,
+    )
+
+
 @app.command("demo")
 def _demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder for the results.")] = Path("unblur-demo"),

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
 from unblur.anonymizing import AnonymizedRelease, anonymize
+from unblur.cli.progress import progress_bar
 from unblur.config import Config
 from unblur.output import check_rows_target
 
@@ -25,23 +23,13 @@ def run(
     """Make the release and say what it looks like."""
     description = Config.read(config)
     check_rows_target(out, [Path(table), *description.paths], trace=trace)
-    screen = Console(stderr=True)
-    with Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        console=screen,
-        transient=True,
-        disable=not screen.is_terminal,
-    ) as progress:
-        task = progress.add_task("reading and grouping the rows", total=None)
+    with progress_bar("reading and grouping the rows") as show:
 
         def advance(done: int, of: int) -> None:
-            progress.update(task, description="choosing states", completed=done, total=of)
+            show(description="choosing states", completed=done, total=of)
 
         release = anonymize(table, description, recoding=recoding, progress=advance, **options)
-        progress.update(task, description="writing the release", total=None)
+        show(description="writing the release", total=None)
         with release:
             release.save(out, trace=trace)
     print(summary(release))

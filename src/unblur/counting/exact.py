@@ -19,10 +19,13 @@ from math import comb, prod
 from typing import Any
 
 from unblur.counting.problem import Block, Problem
+from unblur.counting.spread import Outside, Spread, Term, weight_table
 from unblur.counting.weights import Weights
 
-Outside = tuple[int, ...]
-"""The attributes, by their place in a term, in which a region lies outside the chosen child."""
+Key = tuple[int | None, ...]
+"""A box of blocks: in each attribute one child, all of them (None), or all but one (its complement, negative)."""
+MOST_STATES = 1_000_000
+"""How many numbers to hold at a time, at most."""
 
 
 def estimated_work(size: int, bound: int, fanouts: Sequence[int]) -> int:
@@ -31,24 +34,10 @@ def estimated_work(size: int, bound: int, fanouts: Sequence[int]) -> int:
         return 1
     attributes, slack = len(fanouts), size - bound
     if size < 2 * bound:
-        spread = int((slack + 1) ** (attributes + 1)) * (attributes * slack + 1) if slack else 1
-        return prod(fanout + 1 for fanout in fanouts) * int(2**attributes) * spread
+        steps = int((slack + 1) ** attributes) * slack if slack else 1
+        return prod(fanout + 1 for fanout in fanouts) * int(2**attributes) * steps // 4
     states = [min(comb(size + fanout, fanout), int(bound**fanout)) for fanout in sorted(fanouts)]
     return prod(fanouts) * prod(states[:-1]) * bound**2
-
-
-@dataclass(frozen=True)
-class _Term:
-    """One term of the inclusion and exclusion: the children taken to be heavy, and the regions they make."""
-
-    sign: int
-    heavy: tuple[tuple[int, int], ...]
-    """Attribute and child."""
-    regions: Mapping[Outside, Any]
-
-    def outside(self, block: Block) -> Outside:
-        """In which of the chosen attributes a block lies outside the chosen child."""
-        return tuple(place for place, (attribute, child) in enumerate(self.heavy) if block[attribute] != child)
 
 
 @dataclass(frozen=True)
@@ -91,7 +80,12 @@ class ExactCount:
             return self.weights.ways(self.weights.join(others), rest)
         assert problem.bound is not None
         if problem.size < 2 * problem.bound:
-            return sum(term.sign * self._under(term, fixed, rest) for term in self._terms)
+            attributes = range(len(problem.fanouts))
+            return sum(
+                (-1) ** n * self._with_heavy(chosen, fixed, rest)
+                for n in range(len(attributes) + 1)
+                for chosen in combinations(attributes, n)
+            )
         return self._by_blocks(fixed, rest)
 
     @cached_property
@@ -99,36 +93,81 @@ class ExactCount:
         return {block: self.weights.of(self.problem.free[block]) for block in self.problem.blocks}
 
     @cached_property
-    def _terms(self) -> list[_Term]:
-        """Choose, in every attribute, one child to be heavy, or none."""
-        return [self._term(choice) for choice in product(*([None, *each] for each in self._children))]
-
-    @cached_property
     def _children(self) -> list[list[int]]:
         """The children of each attribute that a record can be in."""
         return [sorted({block[a] for block in self.problem.blocks}) for a in range(len(self.problem.fanouts))]
 
-    def _term(self, choice: tuple[int | None, ...]) -> _Term:
-        heavy = tuple((attribute, child) for attribute, child in enumerate(choice) if child is not None)
-        slack = self.problem.size - (self.problem.bound or 0)
-        places = range(len(heavy)) if slack else ()  # without slack no record lies outside
-        regions = {}
-        for size in range(len(places) + 1):
-            for outside in combinations(places, size):
-                key = list(choice)
-                for place in outside:
-                    attribute, child = heavy[place]
-                    key[attribute] = ~child
-                regions[outside] = self._box(tuple(key))
-        return _Term((-1) ** len(heavy), heavy, regions)
+    def _with_heavy(self, attributes: Outside, fixed: Mapping[Block, int], rest: int) -> int:
+        """Count the ways to place the rest so that each of these attributes has a heavy child, whichever."""
+        assert self.problem.bound is not None
+        slack = self.problem.size - self.problem.bound
+        choices = product(*(self._children[attribute] for attribute in attributes))
+        terms = [self._term(attributes, choice, fixed, slack) for choice in choices]
+        terms = [term for term in terms if all(n <= slack for n in term.beside)]
+        if not slack or not attributes:
+            return sum(self.weights.ways(term.inside, rest) for term in terms)
+        batch = max(1, MOST_STATES // (slack + 1) ** (len(attributes) + 1))
+        return sum(
+            Spread(self.weights, terms[start : start + batch], rest, slack).count()
+            for start in range(0, len(terms), batch)
+        )
 
-    def _box(self, key: tuple[int | None, ...]) -> Any:
-        """Describe a box of blocks: in each attribute one child, all (None), or all but a child (its complement)."""
+    def _term(self, attributes: Outside, choice: Block, fixed: Mapping[Block, int], slack: int) -> Term:
+        """Describe the regions inside and outside of the chosen children, without the blocks that are given."""
+        keys = self._keys(attributes, choice, bool(slack))
+        if not fixed:
+            tables = {outside: self._table(key, slack) for outside, key in keys.items() if outside}
+            return Term(self._box(keys[()]), tables, (0,) * len(attributes))
+        regions = {outside: self._box(key) for outside, key in keys.items()}
+        beside = [0] * len(attributes)
+        for block, n in fixed.items():
+            outside = tuple(place for place, child in enumerate(choice) if block[attributes[place]] != child)
+            if outside in regions:
+                regions[outside] = self.weights.without(regions[outside], self._regions[block])
+            for place in outside:
+                beside[place] += n
+        tables = {outside: weight_table(self.weights, regions[outside], slack) for outside in regions if outside}
+        return Term(regions[()], tables, tuple(beside))
+
+    def _table(self, key: Key, slack: int) -> tuple[int, ...]:
+        if key not in self._tables:
+            self._tables[key] = weight_table(self.weights, self._box(key), slack)
+        return self._tables[key]
+
+    @cached_property
+    def _tables(self) -> dict[Key, tuple[int, ...]]:
+        return {}
+
+    def _keys(self, attributes: Outside, choice: Block, outside_too: bool) -> Mapping[Outside, Key]:
+        if (attributes, choice) not in self._parted:
+            inside: list[int | None] = [None] * len(self.problem.fanouts)
+            for attribute, child in zip(attributes, choice, strict=True):
+                inside[attribute] = child
+            keys: dict[Outside, Key] = {(): tuple(inside)}
+            for place in range(len(attributes) if outside_too else 0):
+                attribute = attributes[place]
+                other = self._all_but(attribute, choice[place])
+                for outside, key in list(keys.items()):
+                    keys[(*outside, place)] = (*key[:attribute], other, *key[attribute + 1 :])
+            self._parted[attributes, choice] = keys
+        return self._parted[attributes, choice]
+
+    def _all_but(self, attribute: int, child: int) -> int:
+        """Name the children of an attribute but one: the other if there are two, the complement if there are more."""
+        children = self._children[attribute]
+        return sum(children) - child if len(children) == 2 else ~child
+
+    @cached_property
+    def _parted(self) -> dict[tuple[Outside, Block], Mapping[Outside, Key]]:
+        return {}
+
+    def _box(self, key: Key) -> Any:
+        """Describe a box of blocks."""
         if key not in self._boxes:
             self._boxes[key] = self._describe(key)
         return self._boxes[key]
 
-    def _describe(self, key: tuple[int | None, ...]) -> Any:
+    def _describe(self, key: Key) -> Any:
         for attribute, entry in enumerate(key):
             before, after = key[:attribute], key[attribute + 1 :]
             if entry is None:
@@ -138,53 +177,12 @@ class ExactCount:
         return self._regions.get(key, self._nothing)  # type: ignore[arg-type]
 
     @cached_property
-    def _boxes(self) -> dict[tuple[int | None, ...], Any]:
+    def _boxes(self) -> dict[Key, Any]:
         return {}
 
     @cached_property
     def _nothing(self) -> Any:
         return self.weights.join([])
-
-    def _under(self, term: _Term, fixed: Mapping[Block, int], rest: int) -> int:
-        """Count the ways to place the rest so that every chosen child is heavy: few records lie outside each."""
-        assert self.problem.bound is not None
-        slack = self.problem.size - self.problem.bound
-        regions, beside = dict(term.regions), [0] * len(term.heavy)
-        for block, n in fixed.items():
-            outside = term.outside(block)
-            if outside in regions:
-                regions[outside] = self.weights.without(regions[outside], self._regions[block])
-            for place in outside:
-                beside[place] += n
-        if any(n > slack for n in beside):
-            return 0
-        inside = regions.pop(())
-        if not slack:
-            return self.weights.ways(inside, rest)
-        states = self._spread(regions, tuple(beside), rest, slack)
-        labelled = self.weights.labelled
-        return sum(
-            ways * self.weights.ways(inside, rest - n) * (comb(rest, n) if labelled else 1)
-            for (_, n), ways in states.items()
-        )
-
-    def _spread(
-        self, regions: Mapping[Outside, Any], beside: tuple[int, ...], rest: int, slack: int
-    ) -> dict[tuple[tuple[int, ...], int], int]:
-        """Place up to `slack` records outside each chosen child: how many lie outside each, how many in all, ways."""
-        states = {(beside, 0): 1}
-        for outside, region in regions.items():
-            following: dict[tuple[tuple[int, ...], int], int] = defaultdict(int)
-            for (counts, n), ways in states.items():
-                room = min(rest - n, *(slack - counts[place] for place in outside))
-                for more in range(room + 1):
-                    new = self.weights.ways(region, more) * (comb(n + more, more) if self.weights.labelled else 1)
-                    if not new:
-                        continue
-                    moved = tuple(c + more if place in outside else c for place, c in enumerate(counts))
-                    following[moved, n + more] += ways * new
-            states = following
-        return states
 
     def _by_blocks(self, fixed: Mapping[Block, int], rest: int) -> int:
         """Go through the blocks with the number of records in every child as the state."""

@@ -12,15 +12,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import combinations
 from math import comb
+from operator import ne
 
 from unblur.counting.exact import ExactCount
+from unblur.counting.numbers import Count
 from unblur.counting.problem import Block, Problem, Records
-from unblur.counting.weights import COMBINATIONS, Series, solutions
+from unblur.counting.weights import COMBINATIONS, Family, Series, solutions
 from unblur.grid import Box, Free, Grid
 
 Cell = tuple[int, ...]
 """A cell by its positions on the axes."""
+MOST_RECORDS = 150
+"""Larger classes are not asked for the odds of a cell that holds one record."""
+MOST_CELLS = 10_000
+"""Blocks of more cells are not searched for cells that are certain because all others are full."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,62 @@ class Placements:
         """Count the placements that differ in how many records some cell holds."""
         return ExactCount(self.problem, COMBINATIONS).count()
 
+    def count_solutions(self) -> Count:
+        """Count the raw data sets, if only by their logarithm."""
+        return self._count(solutions(self.records))
+
+    def count_combinations(self) -> Count:
+        """Count the combinations, if only by their logarithm."""
+        return self._count(COMBINATIONS)
+
+    def _count(self, family: Family) -> Count:
+        if not self.problem.constrained:
+            return family.count(sum(family.of(free) for free in self.problem.free.values()), self.problem.size)
+        return Count.of(self.solutions if family is solutions(self.records) else self.combinations)
+
+    def allows(self, placement: Mapping[Cell, int]) -> bool:
+        """Whether this is one of the placements."""
+        held: Counter[tuple[int, int]] = Counter()
+        for cell, n in placement.items():
+            block = self.block_of(cell)
+            if block is None or (self.records == "distinct" and n > self._volume(cell)):
+                return False
+            held.update(dict.fromkeys(enumerate(block), n))
+        bound = self.problem.bound
+        return sum(placement.values()) == self.problem.size and (bound is None or all(n < bound for n in held.values()))
+
+    def certain(self) -> dict[Cell, int]:
+        """The cells that hold records in every placement, and at least how many."""
+        found = {}
+        for block in self.problem.blocks:
+            free = self.problem.free[block]
+            if free.cells == 1 or (self.records == "distinct" and free.cells <= MOST_CELLS):
+                least = self._least(block)
+                for cell in self._cells(free) if least else ():
+                    if n := max(0, least - self._room(free.volume - self._volume(cell))):
+                        found[cell] = n
+        return found
+
+    def _room(self, volume: int) -> int:
+        """How many of the class's records fit in a volume."""
+        return min(volume, self.problem.size) if self.records == "distinct" or not volume else self.problem.size
+
+    def _least(self, block: Block) -> int:
+        """The fewest records that a block may hold."""
+        if len(self.problem.blocks) == 1:
+            return self.problem.size
+        if self._avoidable(block):
+            return 0
+        return next((n for n, count in enumerate(self._exact.distribution(block)) if count), 0)
+
+    def _avoidable(self, block: Block) -> bool:
+        """Whether two other blocks, apart in every attribute, can surely take all records, half of them each."""
+        bound, half = self.problem.bound, -(-self.problem.size // 2)
+        if bound is not None and half >= bound:
+            return False
+        able = [b for b in self.problem.blocks if b != block and self._room(self.problem.free[b].volume) >= half]
+        return any(all(map(ne, one, other)) for one, other in combinations(able, 2))
+
     def block_odds(self, block: Block) -> list[Fraction]:
         """The probability that a block holds 0, 1, 2, … records."""
         if block not in self._odds:
@@ -53,7 +116,7 @@ class Placements:
         block = self.block_of(cell)
         if block is None:
             return [Fraction(1)]
-        here = self.grid.volume(tuple((position, position + 1) for position in cell))
+        here = self._volume(cell)
         whole = self.problem.free[block].volume
         odds = [Fraction(0)] * (self.problem.size + 1)
         for n, chance in enumerate(self.block_odds(block)):
@@ -83,6 +146,12 @@ class Placements:
         series = Series(solutions(self.records).labelled, self.problem.size, lambda free: self._no_single(series, free))
         return 1 - Fraction(ExactCount(self.problem, series).count(), self.solutions)
 
+    def singling_out_odds(self) -> Fraction | None:
+        """The same, unless it would take too long."""
+        if sum(free.cells for free in self.problem.free.values()) == 1:
+            return Fraction(int(self.problem.size == 1))
+        return self.singling_out if self.problem.size <= MOST_RECORDS else None
+
     def _no_single(self, series: Series, free: Free) -> tuple[int, ...]:
         ways = solutions(self.records).formula
         parts = [
@@ -111,7 +180,7 @@ class Placements:
         while n:
             cell = self.grid.random_cell(free.pieces[_choose(volumes, rng)], rng)
             if self.records == "distinct":
-                point = (cell, rng.randrange(self.grid.volume(tuple((p, p + 1) for p in cell))))
+                point = (cell, rng.randrange(self._volume(cell)))
                 if point in seen:
                     continue
                 seen.add(point)
@@ -138,8 +207,7 @@ class Placements:
             yield filled
             return
         (block, n), *others = blocks
-        cells = sorted(cell for piece in self.problem.free[block].pieces for cell in self.grid.cells(piece))
-        for counts in self._compositions(cells, n):
+        for counts in self._compositions(self._cells(self.problem.free[block]), n):
             yield from self._fill_blocks(others, filled | counts)
 
     def _compositions(self, cells: list[Cell], n: int) -> Iterator[dict[Cell, int]]:
@@ -147,10 +215,16 @@ class Placements:
             yield {}
         elif cells:
             first, *others = cells
-            volume = self.grid.volume(tuple((p, p + 1) for p in first))
+            volume = self._volume(first)
             for here in range(min(n, volume) if self.records == "distinct" else n, -1, -1):
                 for rest in self._compositions(others, n - here):
                     yield ({first: here} if here else {}) | rest
+
+    def _cells(self, free: Free) -> list[Cell]:
+        return sorted(cell for piece in free.pieces for cell in self.grid.cells(piece))
+
+    def _volume(self, cell: Cell) -> int:
+        return self.grid.volume(tuple((position, position + 1) for position in cell))
 
     @cached_property
     def _exact(self) -> ExactCount:
@@ -161,9 +235,9 @@ class Placements:
         return {}
 
 
-def published_solutions(volume: int, size: int, records: Records) -> int:
+def published_solutions(volume: int, size: int, records: Records) -> Count:
     """Count the raw data sets that the label alone leaves open: the paper's LR_solutions."""
-    return solutions(records).formula(volume, size)
+    return solutions(records).count(volume, size)
 
 
 def _holds(box: Box, cell: Cell) -> bool:

@@ -16,9 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from math import comb
+from math import comb, inf, log2
 from typing import Any, Protocol
 
+import numpy as np
+
+from unblur.counting.numbers import MOST_BITS, Count
 from unblur.counting.problem import Records
 from unblur.grid import Free
 
@@ -55,6 +58,8 @@ class Family:
     labelled: bool
     measure: Callable[[Free], int]
     formula: Callable[[int, int], int]
+    log2: Callable[[int, int], float]
+    """The logarithm of the formula, without the number itself."""
 
     def of(self, free: Free) -> int:
         return self.measure(free)
@@ -68,14 +73,39 @@ class Family:
     def ways(self, region: int, n: int) -> int:
         return self.formula(region, n)
 
+    def count(self, region: int, n: int) -> Count:
+        """Count the ways to place n records in a region; many records may make a number too long to write down."""
+        bits = self.log2(region, n)
+        return Count(bits, self.formula(region, n) if bits < MOST_BITS else None)
 
-DISTINCT = Family(labelled=False, measure=lambda free: free.volume, formula=comb)
-ANY = Family(labelled=True, measure=lambda free: free.volume, formula=lambda volume, n: volume**n)
+
+DISTINCT = Family(labelled=False, measure=lambda free: free.volume, formula=comb, log2=lambda v, n: _log2_comb(v, n))
+ANY = Family(
+    labelled=True,
+    measure=lambda free: free.volume,
+    formula=lambda volume, n: volume**n,
+    log2=lambda volume, n: n * log2(volume) if volume else _log2_if(n == 0),
+)
 COMBINATIONS = Family(
     labelled=False,
     measure=lambda free: free.cells,
     formula=lambda cells, n: comb(cells + n - 1, n) if cells else n == 0,
+    log2=lambda cells, n: _log2_comb(cells + n - 1, n) if cells else _log2_if(n == 0),
 )
+
+
+def _log2_comb(m: int, n: int) -> float:
+    if n > m:
+        return -inf
+    n = min(n, m - n)
+    if n < 1000:
+        return log2(comb(m, n))
+    steps = np.arange(n, dtype=np.float64)
+    return float(np.sum(np.log2((float(m) - steps) / (steps + 1))))
+
+
+def _log2_if(condition: bool) -> float:
+    return 0.0 if condition else -inf
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,216 @@
+"""The result of an audit: one object that the command line, the report and the web page show."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+from unblur.ablation import Ablation
+from unblur.config import Mechanism, QuasiIdentifier
+from unblur.counting.problem import Records
+from unblur.errors import OutputError
+from unblur.findings import Findings, finite, to_row
+from unblur.mechanisms import Order
+from unblur.output import Outputs, check_target
+from unblur.refining import Engine
+from unblur.release import Release
+from unblur.risk import Finding, Outcomes, Spread, misfits
+
+SCHEMA = "unblur/audit/1"
+Scope = Literal["class"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How an audit was made."""
+
+    attack: Scope
+    engine: Engine
+    order: Order
+    records: Records
+    version: str = field(default_factory=lambda: version("unblur"))
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The figures that a decision may rest on."""
+
+    over_all: Spread
+    """The ratios of all classes."""
+    over_compound: Spread
+    """The ratios of the classes of more than one cell."""
+    basic: int
+    compound: int
+    max_bits: float | None
+    """The most that any class, or the outliers, lose."""
+    certain_records: int | None
+    """Records whose cell is certain although their label spans several; None if not looked for."""
+    singled_out: int | None
+    """Records that the raw table shows to be singled out; None without it."""
+    suppressed: int
+    classes_below_k: int
+    not_done: int
+    """Classes, and outliers, that the attack did not come to."""
+
+    @property
+    def max_ratio(self) -> float | None:
+        return self.over_all.largest
+
+    @property
+    def median_ratio(self) -> float | None:
+        return self.over_all.median
+
+
+@dataclass(frozen=True, repr=False)
+class Audit:
+    """What a release gives away."""
+
+    release: Release
+    mechanism: Mechanism
+    settings: Settings
+    classes: Findings
+    """Class by class, in the order of the attack."""
+    outliers: Finding | None
+    """The suppressed records; None if there are none."""
+    ablation: Ablation | None = None
+    """What each rule takes away, over all classes and outliers; None if not asked for."""
+    notes: tuple[str, ...] = ()
+    """What was not done, and what to bear in mind."""
+    interrupted: bool = False
+    """Whether someone stopped it before its end."""
+
+    def __repr__(self) -> str:
+        fit = "" if self.fits else ", does not fit"
+        return f"<audit of {len(self.classes):,} classes and {self.release.outliers:,} suppressed records{fit}>"
+
+    @cached_property
+    def everything(self) -> tuple[Finding, ...]:
+        """The classes, and the outliers if there are any."""
+        return (*self.classes, *([self.outliers] if self.outliers else []))
+
+    @cached_property
+    def problems(self) -> tuple[str, ...]:
+        """Why the release cannot have been made as stated, a sentence each; none if it can."""
+        return tuple(sentence for each in self.everything for sentence in misfits(each, self.release.config.k))
+
+    @property
+    def fits(self) -> bool:
+        """Whether the release can have been made as stated."""
+        return not self.problems
+
+    @cached_property
+    def singling_out(self) -> Outcomes | None:
+        """How many classes single somebody out; None without the raw table."""
+        return Outcomes.of(self.classes) if any(each.truth for each in self.everything) else None
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The figures that a decision may rest on."""
+        compound = [each for each in self.classes if not each.basic]
+        bits = [each.bits for each in self.everything if each.bits is not None]
+        return Summary(
+            over_all=Spread.of(self.classes),
+            over_compound=Spread.of(compound),
+            basic=len(self.classes) - len(compound),
+            compound=len(compound),
+            max_bits=max(bits, default=None),
+            certain_records=self._certain_records(),
+            singled_out=self._singled_out(),
+            suppressed=self.release.outliers,
+            classes_below_k=sum(each.subject.size < self.release.config.k for each in self.classes),
+            not_done=sum(each.refinement is None for each in self.everything),
+        )
+
+    def _certain_records(self) -> int | None:
+        found = [each.refinement.certain_records for each in self.everything if each.refinement and not each.basic]
+        return None if None in found else sum(each for each in found if each is not None)
+
+    def _singled_out(self) -> int | None:
+        known = [each.truth.singles for each in self.everything if each.truth and not each.basic]
+        return sum(known) if self.singling_out else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the audit by plain values: `unblur/audit/1`."""
+        return {
+            "schema": SCHEMA,
+            "release": self._about_release(),
+            "mechanism": {"name": self.mechanism.name, **{k: _plain(v) for k, v in self.mechanism.settings.items()}},
+            "settings": asdict(self.settings),
+            "fit": {"ok": self.fits, "problems": list(self.problems)},
+            "classes": self.classes.to_rows(),
+            "outliers": _outliers_row(self.outliers) if self.outliers else None,
+            "joint": None,
+            "singling_out": asdict(self.singling_out) if self.singling_out else None,
+            "ablation": _ablation_rows(self.ablation) if self.ablation else None,
+            "summary": _summary_row(self.summary),
+            "notes": list(self.notes),
+        }
+
+    def to_json(self) -> str:
+        """Write the audit as JSON: the same audit, the same text."""
+        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the audit to a JSON file."""
+        target = Path(path)
+        if target.suffix.lower() != ".json":
+            raise OutputError(f"{target}: an audit is written as .json")
+        check_target(target, self.release.paths)
+        with Outputs() as outputs:
+            outputs.write_text(target, self.to_json())
+
+    def _about_release(self) -> dict[str, Any]:
+        return {
+            "rows": self.release.rows,
+            "k": self.release.config.k,
+            "classes": len(self.release.classes),
+            "outliers": self.release.outliers,
+            "sha256": self.release.sha256,
+            "quasi_identifiers": [_about(each) for each in self.release.config.quasi_identifiers],
+        }
+
+
+def _about(attribute: QuasiIdentifier) -> dict[str, Any]:
+    tree = attribute.hierarchy
+    return {
+        "name": attribute.name,
+        "values": tree.values,
+        "leaves": tree.nodes(1),
+        "layers": tree.height,
+        "finest_layer": attribute.finest_layer,
+    }
+
+
+def _outliers_row(finding: Finding) -> dict[str, Any]:
+    return {key: value for key, value in to_row(finding).items() if key not in ("id", "taken_by")}
+
+
+def _summary_row(summary: Summary) -> dict[str, Any]:
+    return {
+        "ratio": _spread_row(summary.over_all),
+        "compound": {"ratio": _spread_row(summary.over_compound), "classes": summary.compound},
+        "basic": {"classes": summary.basic},
+        "max_bits": summary.max_bits,
+        "certain_records": summary.certain_records,
+        "singled_out": summary.singled_out,
+        "suppressed": summary.suppressed,
+        "classes_below_k": summary.classes_below_k,
+        "not_done": summary.not_done,
+    }
+
+
+def _spread_row(spread: Spread) -> dict[str, float | None]:
+    return {"mean": finite(spread.mean), "median": finite(spread.median), "max": finite(spread.largest)}
+
+
+def _ablation_rows(ablation: Ablation) -> dict[str, Any]:
+    return {rule: asdict(effect) for rule, effect in ablation.effects.items()}
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, str | int | bool) else float(value)

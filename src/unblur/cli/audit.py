@@ -1,0 +1,214 @@
+"""`unblur audit`: the release in, its findings out, a summary on the screen."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from unblur.auditing import audit
+from unblur.audits import Audit
+from unblur.cli.progress import progress_bar
+from unblur.config import Config
+from unblur.errors import ConfigError
+from unblur.gates import Gate
+from unblur.output import Outputs, check_target
+from unblur.reading import read_release
+from unblur.risk import Finding, Spread
+
+FAILED, MISFIT = 1, 3
+"""Exit status: a gate has failed; the release does not fit."""
+MOST_PROBLEMS = 10
+"""How many sentences about a misfit to print."""
+
+
+def run(
+    release: str,
+    *,
+    config: Path,
+    json: str | None = None,
+    fail_on: Sequence[str] = (),
+    budget: str | None = None,
+    truth: str | None = None,
+    encoding: str | None = None,
+    **options: Any,
+) -> None:
+    """Audit the release, write what was asked for, say what it looks like, and set the exit status."""
+    gates = [Gate.parse(text) for text in fail_on]
+    if truth is None and any(gate.field == "singled_out" for gate in gates):
+        raise ConfigError("--fail-on singled_out: only the raw table can tell; give it with --truth")
+    if release == "-" and truth == "-":
+        raise ConfigError("only one of the release and the truth can come from standard input")
+    seconds = parse_budget(budget) if budget else None
+    description = Config.read(config)
+    target = Path(json) if json not in (None, "-") else None
+    if target:
+        check_target(target, [Path(release), Path(truth or release), *description.paths])
+    with progress_bar("reading the release") as show:
+        opened = read_release(release, description, encoding=encoding)
+        result = audit(
+            opened,
+            truth=truth,
+            budget=seconds,
+            progress=lambda done, of: show(description="attacking the classes", completed=done, total=of),
+            on_interrupt="keep",
+            **options,
+        )
+    if target:
+        with Outputs() as outputs:
+            outputs.write_text(target, result.to_json())
+    if json == "-":
+        sys.stdout.write(result.to_json())
+    else:
+        print("\n".join(describe(result)))
+        if target:
+            print(f"\nresult: {target}")
+    conclude(result, gates)
+
+
+def conclude(result: Audit, gates: Sequence[Gate]) -> None:
+    """End with the exit status that carries the verdict, and say on standard error what it rests on."""
+    if result.interrupted:
+        raise KeyboardInterrupt
+    for sentence in result.problems[:MOST_PROBLEMS]:
+        print(f"unblur: does not fit: {sentence}", file=sys.stderr)
+    if more := len(result.problems[MOST_PROBLEMS:]):
+        print(f"unblur: does not fit: {more:,} more such problems (the JSON lists all)", file=sys.stderr)
+    failures = [failure for gate in gates if (failure := gate.failure(result))]
+    for failure in failures:
+        print(f"unblur: failed: {failure}", file=sys.stderr)
+    if result.problems:
+        raise typer.Exit(MISFIT)
+    if failures:
+        raise typer.Exit(FAILED)
+
+
+def parse_budget(text: str) -> float:
+    """Read a time such as 90, 60s, 5m or 2h.
+
+    >>> parse_budget("1.5m")
+    90.0
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|min|h|)\s*", text)
+    if found is None or not float(found[1]):
+        raise ConfigError(f"--budget {text!r}: a time is a number with s, m or h, as in 60s")
+    return float(found[1]) * {"m": 60, "min": 60, "h": 3600}.get(found[2], 1)
+
+
+def describe(result: Audit) -> Iterator[str]:
+    """Describe an audit in some lines."""
+    summary, release = result.summary, result.release
+    share = release.outliers / release.rows
+    yield (
+        f"{_number(release.rows, 'row')}, k = {release.config.k}: {_number(len(result.classes), 'class')}, "
+        f"{summary.compound:,} of more than one cell; {release.outliers:,} suppressed ({share:.1%})"
+    )
+    yield (
+        f"assumed: mechanism {result.mechanism.name}, order {result.settings.order}, "
+        f"records {result.settings.records}; engine {result.settings.engine}"
+    )
+    yield ""
+    if not summary.compound and not release.outliers:
+        yield "Every class is a single cell: its label says all there is to say, and the attack takes nothing away."
+    elif not result.classes:
+        yield "All records are suppressed: there are no classes to attack."
+    else:
+        yield "How many times fewer data sets are plausible than the labels promise:"
+        yield "                        median        mean         max"
+        yield _spread_line("all classes", summary.over_all)
+        yield _spread_line("more than one cell", summary.over_compound)
+    if result.outliers:
+        yield f"the suppressed records: {_verdict(result.outliers)}"
+    yield from _worst(result)
+    if summary.certain_records:
+        yield f"{_number(summary.certain_records, 'record')} can be placed in a cell with certainty."
+    yield from _with_truth(result)
+    yield from _ablation(result)
+    for note in result.notes:
+        yield f"note: {note}"
+    yield "Evidence for review, not a certificate."
+
+
+def _worst(result: Audit) -> Iterator[str]:
+    known = [each for each in result.classes if each.bits]
+    worst = sorted(known, key=lambda each: (-(each.bits or 0), each.number))[:5]
+    if worst:
+        yield ""
+        yield "The classes that give away most (unblur explain says why):"
+    for each in worst:
+        labels = ", ".join(
+            f"{attribute.name} {label}"
+            for attribute, label in zip(result.release.config.quasi_identifiers, each.labels, strict=True)
+        )
+        yield f"  class {each.number}: {_number(each.subject.size, 'record')} in {labels}: {_verdict(each)}"
+    if worst:
+        yield ""
+
+
+def _verdict(finding: Finding) -> str:
+    if finding.refinement is None:
+        return "not analysed"
+    if finding.ratio is None or finding.bits is None:
+        return "no placement is possible"
+    bound = {"exact": "", "at_most": "at least ", "at_least": "at most "}[finding.refinement.counted]
+    chance = finding.refinement.singling_out
+    alone = f"; someone is alone in a cell with probability {_percent(float(chance))}" if chance else ""
+    if not finding.bits:
+        return f"nothing is taken away{alone}"
+    return f"{bound}{_times(finding.ratio)} fewer ({finding.bits:.1f} bits){alone}"
+
+
+def _with_truth(result: Audit) -> Iterator[str]:
+    found = result.singling_out
+    if found is None:
+        return
+    wrong = [each.name for each in result.everything if each.truth and not each.truth.feasible]
+    if wrong:
+        listed = ", ".join(wrong[:5]) + (" …" if wrong[5:] else "")
+        yield f"The true placement is NOT among the plausible ones in {listed}: the mechanism is not as stated."
+    else:
+        yield "With the raw table: the true placement is among the plausible ones in every class."
+    yield (
+        f"Singled out: nobody in {found.failed:,}, one record in {found.one:,}, more in {found.many:,} "
+        f"of {_number(found.classes, 'class')} of more than one cell."
+    )
+
+
+def _ablation(result: Audit) -> Iterator[str]:
+    if result.ablation is None:
+        return
+    yield "What each rule takes away, in bits over all classes:    alone    on top of the others"
+    for rule, effect in result.ablation.effects.items():
+        yield f"  {rule:<48}{_bits(effect.alone):>11}{_bits(effect.last):>25}"
+
+
+def _bits(bits: float | None) -> str:
+    return "-" if bits is None else f"{bits:,.1f}"
+
+
+def _spread_line(name: str, spread: Spread) -> str:
+    return f"  {name:<18}" + "".join(f"{_times(value):>12}" for value in (spread.median, spread.mean, spread.largest))
+
+
+def _times(ratio: float | None) -> str:
+    if ratio is None:
+        return "-"
+    if ratio == inf:
+        return "over 1e308x"
+    return f"{ratio:,.1f}x" if ratio < 1e6 else f"{ratio:.2g}x"
+
+
+def _percent(share: float) -> str:
+    if share in (0, 1) or 0.01 <= share <= 0.99:
+        return f"{share:.0%}"
+    return "over 99%" if share > 0.99 else "under 1%"
+
+
+def _number(count: int, what: str) -> str:
+    plural = {"class": "classes"}.get(what, f"{what}s")
+    return f"{count:,} {what if count == 1 else plural}"
