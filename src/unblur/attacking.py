@@ -7,6 +7,7 @@ a class of its own.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -92,7 +93,7 @@ class Attack:
             del children[widest]
             dropped.append(widest)
         box = self.grid.box(subject.state, subject.segment)
-        free = dict(self._blocks(box, children, [self.boxes[number] for number in takers]))
+        free = self._blocks(box, children, [self.boxes[number] for number in takers])
         fanouts = tuple(len(spans) for spans in children.values())
         return Problem(subject.size, fanouts, free, bound), tuple(dropped)
 
@@ -104,14 +105,16 @@ class Attack:
             if layer > finest[attribute]
         }
 
-    def _blocks(
-        self, box: Box, children: Mapping[int, list[Span]], taken: Sequence[Box]
-    ) -> Iterator[tuple[Block, Free]]:
-        for block in product(*(range(len(spans)) for spans in children.values())):
-            part = list(box)
-            for (attribute, spans), child in zip(children.items(), block, strict=True):
-                part[attribute] = spans[child]
-            yield block, self.grid.free(tuple(part), taken)
+    def _blocks(self, box: Box, children: Mapping[int, list[Span]], taken: Sequence[Box]) -> dict[Block, Free]:
+        """Part what is free of a box into blocks."""
+        pieces: dict[Block, list[Box]] = defaultdict(list)
+        for piece in self.grid.pieces(box, taken):
+            for choice in product(*(_parts(piece[attribute], spans) for attribute, spans in children.items())):
+                block = list(piece)
+                for attribute, (_, span) in zip(children, choice, strict=True):
+                    block[attribute] = span
+                pieces[tuple(child for child, _ in choice)].append(tuple(block))
+        return {block: self.grid.measure(found) for block, found in pieces.items()}
 
     @cached_property
     def overlaps(self) -> list[list[int]]:
@@ -129,3 +132,9 @@ class Attack:
     def _too_much(self, size: int, bound: int, children: Mapping[int, list[Span]]) -> bool:
         fanouts = [len(spans) for spans in children.values()]
         return prod(fanouts) > MOST_BLOCKS or estimated_work(size, bound, fanouts) > self.effort
+
+
+def _parts(whole: Span, children: Sequence[Span]) -> list[tuple[int, Span]]:
+    """Part a span among the children that it overlaps."""
+    cut = ((child, (max(a, whole[0]), min(b, whole[1]))) for child, (a, b) in enumerate(children))
+    return [(child, (a, b)) for child, (a, b) in cut if a < b]

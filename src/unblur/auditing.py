@@ -64,8 +64,8 @@ def audit(
         raise ConfigError("jobs must be 1 or more, and a budget more than 0 seconds")
     if id is not None and truth is None:
         raise ConfigError("id names the column that matches the rows of truth; give truth, too")
-    chosen = _mechanism(release, mechanism)
-    plan = Attack(release, inference_of(chosen, release, order))
+    chosen = mechanism_of(release, mechanism)
+    plan = Attack(release.bare(), inference_of(chosen, release, order))
     settings = Settings(attack, engine, order, records or release.config.records)
     known_rows = _read_truth(truth, release, id) if truth is not None else None
     job = _Job(plan, engine, settings.records, known_rows, ablation)
@@ -93,12 +93,14 @@ def audit(
         Findings(tuple(findings[: len(release.classes)])),
         findings[-1] if release.outliers else None,
         ablation=Ablation.over(effects) if ablation else None,
+        not_done=len(numbers) - sum(each.finding.refinement is not None for each in done),
         notes=tuple(notes),
         interrupted=work.interrupted,
     )
 
 
-def _mechanism(release: Release, mechanism: str | Mechanism | None) -> Mechanism:
+def mechanism_of(release: Release, mechanism: str | Mechanism | None = None) -> Mechanism:
+    """Return the mechanism that was chosen, or that the config names."""
     if mechanism is None:
         mechanism = release.config.mechanism
     if mechanism is None:

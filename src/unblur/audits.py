@@ -79,6 +79,8 @@ class Audit:
     """The suppressed records; None if there are none."""
     ablation: Ablation | None = None
     """What each rule takes away, over all classes and outliers; None if not asked for."""
+    not_done: int = 0
+    """How many classes, and outliers, the attack was to come to but did not."""
     notes: tuple[str, ...] = ()
     """What was not done, and what to bear in mind."""
     interrupted: bool = False
@@ -123,7 +125,7 @@ class Audit:
             singled_out=self._singled_out(),
             suppressed=self.release.outliers,
             classes_below_k=sum(each.subject.size < self.release.config.k for each in self.classes),
-            not_done=sum(each.refinement is None for each in self.everything),
+            not_done=self.not_done,
         )
 
     def _certain_records(self) -> int | None:

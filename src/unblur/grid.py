@@ -85,11 +85,13 @@ class Grid:
         """Return, for each node of the finest layer by rank, its position on the axis."""
         return self._axes[attribute].position
 
-    def free(self, box: Box, taken: Sequence[Box]) -> Free:
-        """Measure what is left of a box outside the boxes that were taken before."""
-        pieces = tuple(_pieces(box, taken))
-        cells = sum(map(self.count_cells, pieces))
-        return Free(sum(map(self.volume, pieces)), cells, pieces)
+    def pieces(self, box: Box, taken: Sequence[Box]) -> Iterator[Box]:
+        """Part what is left of a box, outside the boxes that were taken before, into boxes."""
+        return _pieces(box, _overlapping(box, taken))
+
+    def measure(self, pieces: Sequence[Box]) -> Free:
+        """Measure disjoint boxes."""
+        return Free(sum(map(self.volume, pieces)), sum(map(self.count_cells, pieces)), tuple(pieces))
 
     def cell_volumes(self, free: Free) -> Counter[int]:
         """Count the free cells of each volume."""
@@ -148,32 +150,37 @@ def _products(left: Counter[int], right: Counter[int]) -> Counter[int]:
     return result
 
 
+def _overlapping(box: Box, others: Sequence[Box]) -> list[Box]:
+    return [other for other in others if all(a < d and c < b for (a, b), (c, d) in zip(box, other, strict=True))]
+
+
 def _pieces(box: Box, taken: Sequence[Box]) -> Iterator[Box]:
-    """Cut a box along the edges of the taken ones until every piece is free or taken; yield the free ones."""
-    overlapping = [other for other in taken if all(a < d and c < b for (a, b), (c, d) in zip(box, other, strict=True))]
-    if not overlapping:
+    """Cut a box along the edges of the taken ones, all of which overlap it; yield the pieces that are free."""
+    if not taken:
         yield box
         return
-    cut = _best_cut(box, overlapping)
+    cut = _best_cut(box, taken)
     if cut is None:  # some box covers this one
         return
     attribute, position = cut
     first, last = box[attribute]
-    yield from _pieces((*box[:attribute], (first, position), *box[attribute + 1 :]), overlapping)
-    yield from _pieces((*box[:attribute], (position, last), *box[attribute + 1 :]), overlapping)
+    before, after = box[:attribute], box[attribute + 1 :]
+    below = [each for each in taken if each[attribute][0] < position]
+    above = [each for each in taken if each[attribute][1] > position]
+    yield from _pieces((*before, (first, position), *after), below)
+    yield from _pieces((*before, (position, last), *after), above)
 
 
 def _best_cut(box: Box, taken: Sequence[Box]) -> tuple[int, int] | None:
     """Find an edge of a taken box inside this one; the edge that most boxes share, so that they part early."""
-    edges: Counter[tuple[int, int]] = Counter()
+    edges: dict[tuple[int, int], int] = {}
     for other in taken:
-        inside = [
-            (attribute, edge)
-            for attribute, ((a, b), span) in enumerate(zip(box, other, strict=True))
-            for edge in span
-            if a < edge < b
-        ]
+        inside = False
+        for attribute, (a, b) in enumerate(box):
+            for edge in other[attribute]:
+                if a < edge < b:
+                    inside = True
+                    edges[attribute, edge] = edges.get((attribute, edge), 0) + 1
         if not inside:
             return None
-        edges.update(inside)
-    return edges.most_common(1)[0][0]
+    return max(edges, key=edges.__getitem__)

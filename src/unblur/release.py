@@ -53,9 +53,11 @@ class Release:
 
     def open_rows(self, workspace: Workspace) -> Table:
         """Open the published rows, if they are at hand."""
-        raise ConfigError(
-            "the release is known by its classes only; read it with unblur.read_release to match its rows"
-        )
+        raise ConfigError("only the classes of this release are known; unblur.read_release gives one with its rows")
+
+    def bare(self) -> Release:
+        """The release and nothing else: no rows, no connections."""
+        return Release(self.config, self.classes, self.outliers, sha256=self.sha256)
 
     def labels(self, each: EquivalenceClass) -> tuple[str, ...]:
         """Name a class as the published rows name it."""

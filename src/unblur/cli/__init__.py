@@ -177,11 +177,32 @@ def _audit(
     )
 
 
+@app.command("explain")
+def _explain(
+    release: Annotated[
+        str, typer.Argument(help="CSV, TSV, Parquet or Excel file, - for standard input, or a URL with #table.")
+    ],
+    config: Annotated[Path, typer.Option("--config", "-c", help="The TOML file that describes the release.")],
+    chosen: Annotated[str, typer.Option("--class", metavar="ID", help="A class as audit numbers it, or outliers.")],
+    order: Annotated[
+        Literal["sound", "paper"],
+        typer.Option(help="What to make of states that tie: nothing, or the order of the lattice."),
+    ] = "sound",
+    mechanism: Annotated[str | None, typer.Option(help="How the release was made, if not as the config says.")] = None,
+    cells: Annotated[int, typer.Option(help="How many cells to list.", min=1)] = 20,
+    encoding: Annotated[str | None, typer.Option(help="The encoding of a CSV file; detected if not given.")] = None,
+) -> None:
+    """Say in words what one class gives away, and why."""
+    from unblur.cli.explain import run
+
+    run(release, config=config, chosen=chosen, order=order, mechanism=mechanism, cells=cells, encoding=encoding)
+
+
 @app.command("demo")
 def _demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder for the results.")] = Path("unblur-demo"),
 ) -> None:
-    """Anonymize a bundled synthetic clinic."""
+    """Anonymize a bundled synthetic clinic and audit the release."""
     from unblur.cli.demo import run
 
     run(out)

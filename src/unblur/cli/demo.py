@@ -5,12 +5,12 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
-from unblur.cli import anonymize
+from unblur.cli import anonymize, audit, explain
 from unblur.errors import OutputError
 
 
 def run(out: Path) -> None:
-    """Anonymize the bundled clinic into a folder, and end with the path of the result."""
+    """Anonymize the bundled clinic into a folder, audit the release, and end with the path of the result."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         for name in ("clinic.csv", "clinic.toml", "hierarchy_sex.csv"):
@@ -19,6 +19,11 @@ def run(out: Path) -> None:
         raise OutputError(f"{out}: {error.strerror or error}") from error
     print("A synthetic clinic: 500 invented patients.")
     print(f"unblur anonymize {out / 'clinic.csv'} --config {out / 'clinic.toml'} --out {out / 'release.csv'}")
-    release = out / "release.csv"
-    anonymize.run(str(out / "clinic.csv"), config=out / "clinic.toml", out=release, trace=out / "trace.json")
-    print(release)
+    release, raw, result = out / "release.csv", out / "clinic.csv", out / "audit.json"
+    anonymize.run(str(raw), config=out / "clinic.toml", out=release, trace=out / "trace.json")
+    config = release.with_suffix(".toml")
+    print(f"\nunblur audit {release} --config {config} --truth {raw} --json {result}")
+    audit.run(str(release), config=config, truth=str(raw), json=str(result))
+    print(f"\nunblur explain {release} --config {config} --class 51")
+    explain.run(str(release), config=config, chosen="51")
+    print(result)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations, product
 from math import comb, prod
 from typing import Any
@@ -24,8 +24,14 @@ from unblur.counting.weights import Weights
 
 Key = tuple[int | None, ...]
 """A box of blocks: in each attribute one child, all of them (None), or all but one (its complement, negative)."""
+NOTHING: Key = ()
+Choice = tuple[int | None, ...]
+"""One child per attribute that is taken to be heavy; None where none is."""
+SLOWER = 20
+"""How much longer a step takes when it goes block by block."""
+FEW_STATES = 20_000
 MOST_STATES = 1_000_000
-"""How many numbers to hold at a time, at most."""
+"""How many numbers to hold at a time: for one pass to be worth it, and at most."""
 
 
 def estimated_work(size: int, bound: int, fanouts: Sequence[int]) -> int:
@@ -37,7 +43,7 @@ def estimated_work(size: int, bound: int, fanouts: Sequence[int]) -> int:
         steps = int((slack + 1) ** attributes) * slack if slack else 1
         return prod(fanout + 1 for fanout in fanouts) * int(2**attributes) * steps // 4
     states = [min(comb(size + fanout, fanout), int(bound**fanout)) for fanout in sorted(fanouts)]
-    return prod(fanouts) * prod(states[:-1]) * bound**2
+    return SLOWER * prod(fanouts) * prod(states[:-1]) * bound**2
 
 
 @dataclass(frozen=True)
@@ -80,12 +86,7 @@ class ExactCount:
             return self.weights.ways(self.weights.join(others), rest)
         assert problem.bound is not None
         if problem.size < 2 * problem.bound:
-            attributes = range(len(problem.fanouts))
-            return sum(
-                (-1) ** n * self._with_heavy(chosen, fixed, rest)
-                for n in range(len(attributes) + 1)
-                for chosen in combinations(attributes, n)
-            )
+            return sum(self._with_heavy(*options, fixed, rest) for options in self._options)
         return self._by_blocks(fixed, rest)
 
     @cached_property
@@ -93,41 +94,59 @@ class ExactCount:
         return {block: self.weights.of(self.problem.free[block]) for block in self.problem.blocks}
 
     @cached_property
-    def _children(self) -> list[list[int]]:
+    def _children(self) -> tuple[tuple[int, ...], ...]:
         """The children of each attribute that a record can be in."""
-        return [sorted({block[a] for block in self.problem.blocks}) for a in range(len(self.problem.fanouts))]
+        attributes = range(len(self.problem.fanouts))
+        return tuple(tuple(sorted({block[attribute] for block in self.problem.blocks})) for attribute in attributes)
 
-    def _with_heavy(self, attributes: Outside, fixed: Mapping[Block, int], rest: int) -> int:
-        """Count the ways to place the rest so that each of these attributes has a heavy child, whichever."""
+    @cached_property
+    def _options(self) -> list[tuple[Outside, list[list[int | None]]]]:
+        """Attributes, and which of their children may be taken to be heavy (None: no matter): all that is to be tried.
+
+        Small problems go through in one piece, large ones by the set of attributes that have a heavy child.
+        """
+        attributes = tuple(range(len(self.problem.fanouts)))
+        slack = self.problem.size - (self.problem.bound or 0)
+        if prod((len(children) + 1) * (slack + 1) for children in self._children) <= FEW_STATES:
+            return [(attributes, [[None, *children] for children in self._children])]
+        chosen = (each for n in range(len(attributes) + 1) for each in combinations(attributes, n))
+        return [(each, [list(self._children[attribute]) for attribute in each]) for each in chosen]
+
+    def _with_heavy(
+        self, attributes: Outside, options: list[list[int | None]], fixed: Mapping[Block, int], rest: int
+    ) -> int:
+        """Count the ways to place the rest with heavy children among the options, by inclusion and exclusion."""
         assert self.problem.bound is not None
         slack = self.problem.size - self.problem.bound
-        choices = product(*(self._children[attribute] for attribute in attributes))
-        terms = [self._term(attributes, choice, fixed, slack) for choice in choices]
+        terms = [self._term(attributes, choice, fixed, slack) for choice in product(*options)]
         terms = [term for term in terms if all(n <= slack for n in term.beside)]
         if not slack or not attributes:
-            return sum(self.weights.ways(term.inside, rest) for term in terms)
+            return sum(term.sign * self.weights.ways(term.inside, rest) for term in terms)
         batch = max(1, MOST_STATES // (slack + 1) ** (len(attributes) + 1))
         return sum(
             Spread(self.weights, terms[start : start + batch], rest, slack).count()
             for start in range(0, len(terms), batch)
         )
 
-    def _term(self, attributes: Outside, choice: Block, fixed: Mapping[Block, int], slack: int) -> Term:
+    def _term(self, attributes: Outside, choice: Choice, fixed: Mapping[Block, int], slack: int) -> Term:
         """Describe the regions inside and outside of the chosen children, without the blocks that are given."""
-        keys = self._keys(attributes, choice, bool(slack))
+        sign = (-1) ** sum(child is not None for child in choice)
+        keys = _keys(self._children, attributes, choice, bool(slack))
         if not fixed:
             tables = {outside: self._table(key, slack) for outside, key in keys.items() if outside}
-            return Term(self._box(keys[()]), tables, (0,) * len(attributes))
+            return Term(sign, self._box(keys[()]), tables, (0,) * len(attributes))
         regions = {outside: self._box(key) for outside, key in keys.items()}
         beside = [0] * len(attributes)
         for block, n in fixed.items():
-            outside = tuple(place for place, child in enumerate(choice) if block[attributes[place]] != child)
+            outside = tuple(
+                place for place, child in enumerate(choice) if child is not None and block[attributes[place]] != child
+            )
             if outside in regions:
                 regions[outside] = self.weights.without(regions[outside], self._regions[block])
             for place in outside:
                 beside[place] += n
         tables = {outside: weight_table(self.weights, regions[outside], slack) for outside in regions if outside}
-        return Term(regions[()], tables, tuple(beside))
+        return Term(sign, regions[()], tables, tuple(beside))
 
     def _table(self, key: Key, slack: int) -> tuple[int, ...]:
         if key not in self._tables:
@@ -136,29 +155,6 @@ class ExactCount:
 
     @cached_property
     def _tables(self) -> dict[Key, tuple[int, ...]]:
-        return {}
-
-    def _keys(self, attributes: Outside, choice: Block, outside_too: bool) -> Mapping[Outside, Key]:
-        if (attributes, choice) not in self._parted:
-            inside: list[int | None] = [None] * len(self.problem.fanouts)
-            for attribute, child in zip(attributes, choice, strict=True):
-                inside[attribute] = child
-            keys: dict[Outside, Key] = {(): tuple(inside)}
-            for place in range(len(attributes) if outside_too else 0):
-                attribute = attributes[place]
-                other = self._all_but(attribute, choice[place])
-                for outside, key in list(keys.items()):
-                    keys[(*outside, place)] = (*key[:attribute], other, *key[attribute + 1 :])
-            self._parted[attributes, choice] = keys
-        return self._parted[attributes, choice]
-
-    def _all_but(self, attribute: int, child: int) -> int:
-        """Name the children of an attribute but one: the other if there are two, the complement if there are more."""
-        children = self._children[attribute]
-        return sum(children) - child if len(children) == 2 else ~child
-
-    @cached_property
-    def _parted(self) -> dict[tuple[Outside, Block], Mapping[Outside, Key]]:
         return {}
 
     def _box(self, key: Key) -> Any:
@@ -212,6 +208,29 @@ class ExactCount:
                 new = self.weights.ways(region, more) * (comb(n + more, more) if self.weights.labelled else 1)
                 following[_added(counts, block, more), n + more] += ways * new
         return following
+
+
+@lru_cache(maxsize=50_000)
+def _keys(
+    children: tuple[tuple[int, ...], ...], attributes: Outside, choice: Choice, outside_too: bool
+) -> Mapping[Outside, Key]:
+    """Name the boxes inside and outside of the chosen children: many classes have the same."""
+    inside: list[int | None] = [None] * len(children)
+    for attribute, child in zip(attributes, choice, strict=True):
+        inside[attribute] = child
+    keys: dict[Outside, Key] = {(): tuple(inside)}
+    for place, child in enumerate(choice if outside_too else ()):
+        for outside, key in list(keys.items()):
+            keys[(*outside, place)] = _all_but(key, attributes[place], child, children[attributes[place]])
+    return keys
+
+
+def _all_but(key: Key, attribute: int, child: int | None, children: tuple[int, ...]) -> Key:
+    """Take all children of an attribute but one: the other if there are two, nothing if none is left out."""
+    if child is None or not key:
+        return NOTHING
+    others = sum(children) - child if len(children) == 2 else ~child
+    return (*key[:attribute], others, *key[attribute + 1 :])
 
 
 def _added(counts: Any, block: Block, more: int) -> Any:

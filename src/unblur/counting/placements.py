@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations
-from math import comb
-from operator import ne
 
 from unblur.counting.exact import ExactCount
 from unblur.counting.numbers import Count
 from unblur.counting.problem import Block, Problem, Records
-from unblur.counting.weights import COMBINATIONS, Family, Series, solutions
+from unblur.counting.weights import COMBINATIONS, Family, Marked, Series, solutions, split_ways
 from unblur.grid import Box, Free, Grid
 
 Cell = tuple[int, ...]
@@ -75,14 +72,43 @@ class Placements:
     def certain(self) -> dict[Cell, int]:
         """The cells that hold records in every placement, and at least how many."""
         found = {}
-        for block in self.problem.blocks:
-            free = self.problem.free[block]
-            if free.cells == 1 or (self.records == "distinct" and free.cells <= MOST_CELLS):
-                least = self._least(block)
-                for cell in self._cells(free) if least else ():
-                    if n := max(0, least - self._room(free.volume - self._volume(cell))):
-                        found[cell] = n
+        for block in self._unavoidable():
+            free, least = self.problem.free[block], self._least(block)
+            for cell in self._cells(free) if least else ():
+                if n := max(0, least - self._room(free.volume - self._volume(cell))):
+                    found[cell] = n
         return found
+
+    def _unavoidable(self) -> set[Block]:
+        """The blocks that may have a certain cell: those that no placement found so far leaves empty."""
+        left = {block for block in self.problem.blocks if self._may_have_certain_cell(self.problem.free[block])}
+        for block in self.problem.blocks:
+            if block in left and (taken := self._put_elsewhere(block)) is not None:
+                left &= taken
+        return left
+
+    def _may_have_certain_cell(self, free: Free) -> bool:
+        return free.cells == 1 or (self.records == "distinct" and free.cells <= MOST_CELLS)
+
+    def _put_elsewhere(self, avoided: Block) -> set[Block] | None:
+        """Try to place all records without a block: fill the others one by one; None if that does not succeed."""
+        for blocks in (self.problem.blocks, self.problem.blocks[::-1]):
+            left, held, taken = self.problem.size, Counter[tuple[int, int]](), set()
+            for block in blocks:
+                if left and block != avoided and (n := min(left, self._space(block, held))) > 0:
+                    taken.add(block)
+                    left -= n
+                    held.update(dict.fromkeys(enumerate(block), n))
+            if not left:
+                return taken
+        return None
+
+    def _space(self, block: Block, held: Mapping[tuple[int, int], int]) -> int:
+        """How many records a block can take beside those that its children hold."""
+        room = self._room(self.problem.free[block].volume)
+        if self.problem.bound is None:
+            return room
+        return min([room, *(self.problem.bound - 1 - held[child] for child in enumerate(block))])
 
     def _room(self, volume: int) -> int:
         """How many of the class's records fit in a volume."""
@@ -92,24 +118,19 @@ class Placements:
         """The fewest records that a block may hold."""
         if len(self.problem.blocks) == 1:
             return self.problem.size
-        if self._avoidable(block):
-            return 0
-        return next((n for n, count in enumerate(self._exact.distribution(block)) if count), 0)
-
-    def _avoidable(self, block: Block) -> bool:
-        """Whether two other blocks, apart in every attribute, can surely take all records, half of them each."""
-        bound, half = self.problem.bound, -(-self.problem.size // 2)
-        if bound is not None and half >= bound:
-            return False
-        able = [b for b in self.problem.blocks if b != block and self._room(self.problem.free[b].volume) >= half]
-        return any(all(map(ne, one, other)) for one, other in combinations(able, 2))
+        return next(n for n, chance in enumerate(self.block_odds(block)) if chance)
 
     def block_odds(self, block: Block) -> list[Fraction]:
-        """The probability that a block holds 0, 1, 2, … records."""
+        """The probability that a block holds 0, 1, 2, … records, up to the most it can hold."""
         if block not in self._odds:
-            counts = self._exact.distribution(block)
-            self._odds[block] = [Fraction(count, self.solutions) for count in counts]
+            self._odds[block] = self.held([block])
         return self._odds[block]
+
+    def held(self, blocks: Sequence[Block]) -> list[Fraction]:
+        """The probability that some blocks together hold 0, 1, 2, … records, up to the most they can hold."""
+        pieces = frozenset(self.problem.free[block].pieces for block in blocks)
+        marked = Marked(solutions(self.records), pieces, self.solutions.bit_length())
+        return [Fraction(n, self.solutions) for n in marked.read(ExactCount(self.problem, marked).count())]
 
     def cell_odds(self, cell: Cell) -> list[Fraction]:
         """The probability that a cell holds 0, 1, 2, … records."""
@@ -118,20 +139,14 @@ class Placements:
             return [Fraction(1)]
         here = self._volume(cell)
         whole = self.problem.free[block].volume
-        odds = [Fraction(0)] * (self.problem.size + 1)
+        family, odds = solutions(self.records), [Fraction(0)] * (self.problem.size + 1)
         for n, chance in enumerate(self.block_odds(block)):
             if chance:
                 for j in range(n + 1):
-                    odds[j] += chance * self._share(j, n, here, whole)
+                    odds[j] += chance * Fraction(split_ways(j, n, here, whole - here, family), family.ways(whole, n))
         while len(odds) > 1 and not odds[-1]:
             odds.pop()
         return odds
-
-    def _share(self, j: int, n: int, here: int, whole: int) -> Fraction:
-        """The chance that just j of the n records of a region fall in a part of it."""
-        if self.records == "distinct":
-            return Fraction(comb(here, j) * comb(whole - here, n - j), comb(whole, n))
-        return Fraction(comb(n, j) * here**j * (whole - here) ** (n - j), whole**n)
 
     def block_of(self, cell: Cell) -> Block | None:
         """Find the block of a free cell; None if the cell is not free."""

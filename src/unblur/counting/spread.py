@@ -32,6 +32,8 @@ Array = NDArray[np.object_]
 class Term:
     """What one choice of heavy children makes of the free regions."""
 
+    sign: int
+    """Of the inclusion and exclusion."""
     inside: Any
     """The region inside all chosen children."""
     outside: Mapping[Outside, Sequence[int]]
@@ -66,7 +68,7 @@ class Spread:
             for n, ways in enumerate(outside[number]):
                 if ways:
                     inside = self.weights.ways(term.inside, self.rest - n)
-                    total += ways * inside * (perm(self.rest, n) if self.weights.labelled else 1)
+                    total += term.sign * ways * inside * (perm(self.rest, n) if self.weights.labelled else 1)
         # Each region's ways were multiplied by slack! to keep them whole.
         return total // int(self._scale ** (2**self.places - 1))
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from unblur.counting.numbers import MOST_BITS, Count
 from unblur.counting.problem import Records
-from unblur.grid import Free
+from unblur.grid import Box, Free
 
 
 class Weights(Protocol):
@@ -148,6 +148,48 @@ class Series:
 
     def _choices(self, n: int, i: int) -> int:
         return comb(n, i) if self.labelled else 1
+
+
+@dataclass(frozen=True)
+class Marked:
+    """Weights in which every record in a marked region counts as `x`: a region is two numbers, inside and outside.
+
+    A count becomes a polynomial in `x` whose coefficient at `x^n` counts the placements with just n marked records.
+    None exceeds the count of all placements, so with `x` a power of two beyond that the coefficients stand side by side
+    in the digits of one whole number.
+    """
+
+    family: Family
+    marked: frozenset[tuple[Box, ...]]
+    """The marked regions by their pieces."""
+    bits: int
+    """The logarithm of `x`."""
+
+    @property
+    def labelled(self) -> bool:
+        return self.family.labelled
+
+    def of(self, free: Free) -> tuple[int, int]:
+        number = self.family.of(free)
+        return (number, 0) if free.pieces in self.marked else (0, number)
+
+    def join(self, regions: Sequence[tuple[int, int]]) -> tuple[int, int]:
+        return sum(inside for inside, _ in regions), sum(outside for _, outside in regions)
+
+    def without(self, whole: tuple[int, int], part: tuple[int, int]) -> tuple[int, int]:
+        return whole[0] - part[0], whole[1] - part[1]
+
+    def ways(self, region: tuple[int, int], n: int) -> int:
+        return sum(split_ways(j, n, *region, self.family) << self.bits * j for j in range(n + 1))
+
+    def read(self, count: int) -> list[int]:
+        """Read the coefficients of a count: the placements with 0, 1, 2, … marked records."""
+        return [count >> self.bits * n & (1 << self.bits) - 1 for n in range(-(-count.bit_length() // self.bits))]
+
+
+def split_ways(j: int, n: int, inside: int, outside: int, family: Family) -> int:
+    """Count the ways to place j records inside and the rest of n outside."""
+    return family.ways(inside, j) * family.ways(outside, n - j) * (comb(n, j) if family.labelled else 1)
 
 
 def solutions(records: Records) -> Family:

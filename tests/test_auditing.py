@@ -1,0 +1,292 @@
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import unblur
+from tests.plausible import release_of
+from tests.strategies import Record, examples, random_case, recoding_cases
+from unblur.audits import Audit
+from unblur.config import Config, Mechanism, QuasiIdentifier
+from unblur.errors import ConfigError, OutputError, TableError, UnblurWarning
+from unblur.hierarchy import halves
+from unblur.lattice import Lattice
+from unblur.release import EquivalenceClass, Release
+
+SCHEMA = json.loads((files("unblur.schemas") / "audit-1.json").read_text())
+CONFIG: dict[str, Any] = {
+    "k": 4,
+    "quasi_identifiers": [
+        {"name": "weight", "interval": {"low": 30, "high": 190, "step": 0.5, "layers": 4}},
+        {"name": "age", "interval": {"cuts": [0, 18, 40, 65, 120], "fanouts": [2]}},
+    ],
+}
+
+
+def patients(rows: int = 120, seed: int = 1) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    weight = np.clip(np.round(rng.normal(80, 25, rows) * 2) / 2, 30, 189.5)
+    return pd.DataFrame({"id": np.arange(rows), "weight": weight, "age": rng.integers(0, 100, rows)})
+
+
+def validated(audit: Audit) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(audit.to_json())
+    jsonschema.validate(found, SCHEMA)
+    return found
+
+
+def wide_release() -> Release:
+    """A class of one cell, and two whose enumeration would take for ever."""
+    tree = halves(Decimal(0), Decimal(3200), layers=6)
+    attributes = tuple(QuasiIdentifier(name, tree, 1) for name in "ab")
+    classes = (
+        EquivalenceClass((1, 1), (0, 0), 9),
+        EquivalenceClass((5, 5), (0, 0), 9),
+        EquivalenceClass((5, 5), (1, 1), 9),
+    )
+    return Release(Config(9, attributes, Mechanism("paper")), classes, 0)
+
+
+def test_the_schema_is_one() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_engines_agree_in_every_number_of_an_audit() -> None:
+    compound = 0
+    for seed in range(examples(10)):
+        release = release_of(*random_case(seed))
+        for records in ("any", "distinct"):
+            exact = unblur.audit(release, mechanism="paper", records=records)
+            slow = unblur.audit(release, mechanism="paper", records=records, engine="cpsat", budget=2)
+            for one, other in zip(exact.everything, slow.everything, strict=True):
+                assert other.refinement is not None
+                if other.refinement.counted == "exact":
+                    assert one.published == other.published
+                    assert one.refinement is not None
+                    assert one.refinement.plausible == other.refinement.plausible
+                    assert one.refinement.combinations == other.refinement.combinations
+                    compound += not one.basic
+    assert compound > 40
+
+
+@given(recoding_cases(), st.sampled_from(["any", "distinct"]))
+@settings(max_examples=examples(60), deadline=None)
+def test_every_audit_is_valid_and_the_same_twice(case: tuple[Lattice, list[Record], int], records: Any) -> None:
+    release = release_of(*case)
+    audit = unblur.audit(release, mechanism="paper", records=records, ablation=True)
+    validated(audit)
+    assert audit.to_json() == unblur.audit(release, mechanism="paper", records=records, ablation=True).to_json()
+    if records == "any":
+        assert audit.fits
+
+
+def test_the_json_has_the_fields_that_others_rely_on() -> None:
+    release = unblur.anonymize(patients(), CONFIG)
+    found = validated(unblur.audit(release, records="distinct"))
+    assert found["schema"] == "unblur/audit/1"
+    assert found["release"]["rows"] == 120
+    assert found["release"]["quasi_identifiers"][0] == {
+        "name": "weight",
+        "values": 320,
+        "leaves": 8,
+        "layers": 4,
+        "finest_layer": 1,
+    }
+    assert found["mechanism"] == {"name": "paper"}
+    assert found["settings"] | {"version": ""} == {
+        "attack": "class",
+        "engine": "exact",
+        "order": "sound",
+        "records": "distinct",
+        "version": "",
+    }
+    assert found["fit"] == {"ok": True, "problems": []}
+    assert [each["id"] for each in found["classes"]] == list(range(1, len(release.classes) + 1))
+    for each in found["classes"]:
+        assert int(each["lr_solutions"]) >= int(each["cra_solutions"]) >= 1
+        assert each["ratio"] == pytest.approx(int(each["lr_solutions"]) / int(each["cra_solutions"]))
+    assert found["joint"] is found["singling_out"] is found["ablation"] is None
+    assert set(found["summary"]["ratio"]) == {"mean", "median", "max"} == set(found["summary"]["compound"]["ratio"])
+
+
+def test_the_classes_come_as_data_frames() -> None:
+    audit = unblur.audit(unblur.anonymize(patients(), CONFIG))
+    frame = audit.classes.to_pandas()
+    assert list(frame["id"]) == list(range(1, len(audit.classes) + 1))
+    assert list(frame.columns) == list(audit.classes.to_rows()[0])
+    assert audit.classes.to_polars()["lr_solutions"].to_list() == list(frame["lr_solutions"])
+    assert audit.classes.to_arrow().num_rows == len(audit.classes[:]) == len(audit.classes)
+    assert audit.classes[0].number == 1
+
+
+def test_several_processes_find_what_one_finds() -> None:
+    release = unblur.anonymize(patients(300), CONFIG)
+    assert unblur.audit(release, jobs=2).to_json() == unblur.audit(release).to_json()
+
+
+def test_the_truth_is_feasible_and_singles_out_as_a_person_would_count() -> None:
+    singled_out = 0
+    for seed in range(examples(8)):
+        table = patients(seed=seed)
+        release = unblur.anonymize(table, CONFIG)
+        audit = unblur.audit(release, truth=table)
+        found = validated(audit)
+        assert all(each["truth_feasible"] for each in found["classes"])
+        if found["outliers"]:
+            assert found["outliers"]["truth_feasible"]
+        cells = pd.DataFrame(
+            {"weight": (table["weight"] - 30) // 20, "age": np.searchsorted([18, 40, 65], table["age"], "right")}
+        )
+        published = release.to_pandas()
+        cells["labels"] = list(zip(published["weight"], published["age"], strict=True))
+        counts = cells.groupby(["labels", "weight", "age"]).size()
+        for finding in audit.classes:
+            of_class = counts[finding.labels] if finding.labels in counts.index.get_level_values(0) else None
+            assert of_class is not None
+            assert finding.truth is not None
+            assert finding.truth.singles == finding.truth.singles_in_table == int((of_class == 1).sum())
+        outcome = found["singling_out"]
+        compound = [each for each in audit.classes if not each.basic]
+        assert outcome["classes"] == len(compound) == outcome["failed"] + outcome["one"] + outcome["many"]
+        assert outcome["one"] == sum(each.truth.singles == 1 for each in compound if each.truth)
+        singled_out += outcome["one"] + outcome["many"]
+    assert singled_out > 0
+
+
+def test_at_layer_0_a_cell_may_be_split_between_classes_and_the_whole_table_decides() -> None:
+    """Two of three equal records... a leaf taken apart: a class holds one of its cells' records, another class more."""
+    config = CONFIG | {"finest_layer": 0, "k": 3}
+    found = 0
+    for seed in range(6):
+        table = patients(seed=seed)
+        audit = unblur.audit(unblur.anonymize(table, config), truth=table)
+        for each in audit.everything:
+            assert each.truth is not None
+            assert each.truth.feasible
+            assert each.truth.singles_in_table <= each.truth.singles
+            found += each.truth.singles
+    assert found > 0
+
+
+def test_rows_can_be_matched_by_an_id() -> None:
+    table = patients()
+    release = unblur.anonymize(table, CONFIG)
+    shuffled = table.sample(frac=1, random_state=3)
+    by_id = unblur.audit(release, truth=shuffled, id="id")
+    assert by_id.to_json() == unblur.audit(release, truth=table).to_json()
+    with pytest.raises(TableError, match="does not cover the raw value"):
+        unblur.audit(release, truth=shuffled)
+
+
+def test_a_release_of_classes_alone_has_no_rows_to_match() -> None:
+    with pytest.raises(ConfigError, match="only the classes of this release are known"):
+        unblur.audit(wide_release(), truth=patients())
+
+
+def test_a_budget_ends_an_enumeration_and_says_so() -> None:
+    audit = unblur.audit(wide_release(), engine="cpsat", budget=1)
+    found = validated(audit)
+    assert [each["counted"] for each in found["classes"]] == ["exact", "at_least", "at_least"]
+    assert "lower bounds" in found["notes"][0]
+    exact = unblur.audit(wide_release())
+    for one, other in zip(audit.classes, exact.classes, strict=True):
+        assert one.refinement is not None
+        assert other.refinement is not None
+        assert one.refinement.combinations.log2 <= other.refinement.combinations.log2
+    assert audit.fits, "a search that found nothing in time proves nothing"
+
+
+def test_a_budget_that_is_used_up_leaves_a_partial_result_that_says_what_is_missing() -> None:
+    audit = unblur.audit(unblur.anonymize(patients(), CONFIG), budget=1e-9)
+    found = validated(audit)
+    assert found["summary"]["not_done"] == len(audit.classes) - 1 + bool(audit.outliers)
+    assert found["classes"][-1]["counted"] == "not_done"
+    assert found["classes"][-1]["lr_solutions"] is not None
+    assert "were not analysed: the budget of 1e-09 s was used up" in found["notes"][0]
+
+
+def test_an_interrupt_can_keep_what_is_there() -> None:
+    def stop(done: int, of: int) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    release = unblur.anonymize(patients(), CONFIG)
+    with pytest.raises(KeyboardInterrupt):
+        unblur.audit(release, progress=stop)
+    audit = unblur.audit(release, progress=stop, on_interrupt="keep")
+    assert audit.interrupted
+    assert [each.refinement is not None for each in audit.classes[:5]] == [True, True, True, False, False]
+    assert "it was interrupted" in validated(audit)["notes"][0]
+
+
+def test_a_config_without_a_mechanism_is_refused_never_taken_for_the_papers() -> None:
+    release = release_of(*random_case(3))
+    assert release.config.mechanism is None
+    with pytest.raises(ConfigError, match="names no mechanism"):
+        unblur.audit(release)
+
+
+def test_nothing_is_claimed_about_outliers_that_were_suppressed_for_missing_values(tmp_path: Path) -> None:
+    table = patients()
+    table.loc[3, "weight"] = None
+    with pytest.warns(UnblurWarning, match="a value is missing"):
+        release = unblur.anonymize(table, CONFIG, missing="suppress")
+    audit = unblur.audit(release, truth=table)
+    found = validated(audit)
+    assert found["outliers"]["counted"] == "not_done"
+    assert "nothing is claimed about the outliers: 1 of them" in found["notes"][0]
+    assert found["summary"]["not_done"] == 0, "nothing is left to be done"
+    release.save(tmp_path / "r.csv")
+    again = unblur.audit(unblur.read_release(tmp_path / "r.csv", tmp_path / "r.toml"))
+    assert again.notes == audit.notes
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"order": "none"}, "order must be sound or paper"),
+        ({"engine": "z3"}, "engine must be exact or cpsat"),
+        ({"records": "some"}, "records must be any or distinct"),
+        ({"mechanism": "magic"}, "mechanism must be one of"),
+        ({"jobs": 0}, "jobs must be 1 or more"),
+        ({"budget": 0}, "a budget more than 0"),
+        ({"id": "id"}, "give truth, too"),
+    ],
+)
+def test_misuse_is_told(options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        unblur.audit(wide_release(), **options)
+
+
+def test_an_audit_is_saved_as_json_and_over_no_input(tmp_path: Path) -> None:
+    unblur.anonymize(patients(), CONFIG).save(tmp_path / "r.csv")
+    audit = unblur.audit(unblur.read_release(tmp_path / "r.csv", tmp_path / "r.toml"))
+    audit.save(tmp_path / "a.json")
+    assert (tmp_path / "a.json").read_text() == audit.to_json()
+    assert len(json.loads(audit.to_json())["release"]["sha256"]) == 64
+    with pytest.raises(OutputError, match=r"written as \.json"):
+        audit.save(tmp_path / "a.txt")
+    (tmp_path / "r.json").symlink_to(tmp_path / "r.toml")
+    with pytest.raises(OutputError, match="this is an input"):
+        audit.save(tmp_path / "r.json")
+
+
+def test_a_huge_class_is_told_by_logarithms_in_json() -> None:
+    tree = halves(Decimal(0), Decimal(4000), layers=3)
+    release = Release(
+        Config(5, (QuasiIdentifier("a", tree, 1),), Mechanism("paper")), (EquivalenceClass((1,), (0,), 50_000),), 0
+    )
+    (found,) = validated(unblur.audit(release))["classes"]
+    assert found["lr_solutions"] is found["cra_solutions"] is None
+    assert found["lr_log10"] == found["cra_log10"] == pytest.approx(150_000)
+    assert (found["ratio"], found["bits"], found["combinations"]) == (1, 0, "1")
