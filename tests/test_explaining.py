@@ -284,9 +284,9 @@ def test_a_class_that_is_pinned_down_is_told_with_its_reasons() -> None:
         "1 more cell is empty though no class was there: these limits leave no room (age [10, 20[, weight [10, 20[).",
         "At least 2 records are certainly in age [0, 10[, weight [10, 20[. "
         "At least 2 records are certainly in age [10, 20[, weight [0, 10[.",
-        "age weight nobody one two or more expected [0, 10[ [10, 20[ 0 % 0 % 100 % 2 [10, 20[ [0, 10[ 0 % 0 % 100 % 2",
+        "age weight nobody one two or more expected [0, 10[ [10, 20[ 0% 0% 100% 2 [10, 20[ [0, 10[ 0% 0% 100% 2",
         "Nobody is in 1 cell taken before: 1 by class 1.",
-        "Chance that some cell holds exactly one record (that record is singled out): 0 %.",
+        "Chance that some cell holds exactly one record (that record is singled out): 0%.",
     ]:
         assert sentence in text
     assert text.count("- age: 2 in [0, 10[") == 1
@@ -295,17 +295,17 @@ def test_a_class_that_is_pinned_down_is_told_with_its_reasons() -> None:
 def test_a_class_that_nobody_came_before_is_told_by_chances() -> None:
     """Three records, at most 2 in each half: 6 of the 8 ways to choose halves are left."""
     text = told(attack_on(release(EquivalenceClass((2, 1), (0, 0), 3))), 0)
-    assert "What is left: 6.0 x 10^6 ways, 75 % of them (0.4 bits less; each bit halves what is left)." in text
+    assert "What is left: 6.0 x 10^6 ways, 75% of them (0.4 bits less; each bit halves what is left)." in text
     assert "age: 1 to 2 (on average 1.50) in [0, 10[ and 1 to 2 (on average 1.50) in [10, 20[" in text
-    assert "age nobody one two or more expected [0, 10[ 0 % 50 % 50 % 1.50 [10, 20[ 0 % 50 % 50 % 1.50" in text
-    assert "singled out): 100 %." in text
+    assert "age nobody one two or more expected [0, 10[ 0% 50% 50% 1.50 [10, 20[ 0% 50% 50% 1.50" in text
+    assert "singled out): 100%." in text
     assert "taken" not in text and "empty" not in text
 
 
 def test_rows_beyond_those_asked_for_are_summed_up() -> None:
     text = told(attack_on(release(EquivalenceClass((3, 1), (0, 0), 3))), 0, cells=1)
     assert "expected [0, 10[" in text and "[10, 20[ " not in text.split("expected", 1)[1]
-    assert "and 3 more cells: the chance that somebody is there is at most 62 %." in text
+    assert "and 3 more cells: the chance that somebody is there is at most 62%." in text
 
 
 def test_a_single_cell_says_all_there_is_to_say() -> None:
@@ -447,7 +447,7 @@ def test_very_many_records_are_explained_by_their_logarithms() -> None:
     assert all(isinstance(entry.odds.nobody, float) for entry in found.cells if entry.free)
     text = told(given, 1)
     assert "1 in 7.5 x 10^12493" in text
-    assert "[0, 10[ [10, 20[ < 0.1 % < 0.1 % > 99.9 % 33,333.3" in text, "rounded, so never 0 % or 100 %"
+    assert "[0, 10[ [10, 20[ < 0.1% < 0.1% > 99.9% 33,333.3" in text, "rounded, so never 0% or 100%"
     assert "not computed for so many records" in text
     assert perf_counter() - start < 20
 
@@ -455,7 +455,7 @@ def test_very_many_records_are_explained_by_their_logarithms() -> None:
 def test_what_is_certain_of_very_many_records_is_not_rounded() -> None:
     takers = [EquivalenceClass((1, 1), cell, 4) for cell in ((0, 0), (0, 1), (1, 0))]
     given = Attack(release(*takers, EquivalenceClass((2, 2), (0, 0), 100_000)), Known(None))
-    assert "[10, 20[ [10, 20[ 0 % 0 % 100 % 100,000" in told(given, 3)
+    assert "[10, 20[ [10, 20[ 0% 0% 100% 100,000" in told(given, 3)
 
 
 def wide(*taken: int, size: int = 3) -> Attack:
@@ -495,4 +495,4 @@ def test_labels_too_long_for_columns_are_told_in_sentences() -> None:
     tree = from_rows([[name, f"{name} {'very ' * 12}long", "*"] for name in "ab"])
     config = Config(2, tuple(QuasiIdentifier(name, tree, 1) for name in ("colour", "shape")))
     text = told(attack_on(Release(config, (EquivalenceClass((2, 2), (0, 0), 2),), 0)), 0)
-    assert "long: nobody 50 %, one 50 %, two or more 0 %, expected 0.50" in text
+    assert "long: nobody 50%, one 50%, two or more 0%, expected 0.50" in text

@@ -13,6 +13,7 @@ import typer
 
 from unblur.auditing import audit
 from unblur.audits import Audit
+from unblur.cli.explain import percent
 from unblur.cli.progress import progress_bar
 from unblur.config import Config
 from unblur.errors import ConfigError
@@ -157,7 +158,7 @@ def _verdict(finding: Finding) -> str:
         return "no placement is possible"
     bound = {"exact": "", "at_most": "at least ", "at_least": "at most "}[finding.refinement.counted]
     chance = finding.refinement.singling_out
-    alone = f"; someone is alone in a cell with probability {_percent(float(chance))}" if chance else ""
+    alone = f"; someone is alone in a cell with probability {percent(chance)}" if chance else ""
     if not finding.bits:
         return f"nothing is taken away{alone}"
     return f"{bound}{_times(finding.ratio)} fewer ({finding.bits:.1f} bits){alone}"
@@ -201,12 +202,6 @@ def _times(ratio: float | None) -> str:
     if ratio == inf:
         return "over 1e308x"
     return f"{ratio:,.1f}x" if ratio < 1e6 else f"{ratio:.2g}x"
-
-
-def _percent(share: float) -> str:
-    if share in (0, 1) or 0.01 <= share <= 0.99:
-        return f"{share:.0%}"
-    return "over 99%" if share > 0.99 else "under 1%"
 
 
 def _number(count: int, what: str) -> str:

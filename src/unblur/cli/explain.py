@@ -134,7 +134,7 @@ def _part(explanation: Explanation) -> str:
     less = f"{bits:,.1f} bits less; each bit halves what is left" if bits >= 0.05 else "less than 0.1 bits less"
     ratio = explanation.ratio
     if ratio is not None and ratio < 2:
-        return f"{_percent(1 / ratio)} of them ({less})"
+        return f"{percent(1 / ratio)} of them ({less})"
     return f"1 in {_rounded(bits)} ({less})"
 
 
@@ -272,7 +272,7 @@ def _table(explanation: Explanation, entries: Sequence[Entry]) -> Iterator[str]:
 
 def _numbers(entry: Entry) -> list[str]:
     odds = entry.odds
-    return [_percent(odds.nobody), _percent(odds.one), _percent(odds.more), _average(odds.expected)]
+    return [percent(odds.nobody), percent(odds.one), percent(odds.more), _average(odds.expected)]
 
 
 def _sentence(explanation: Explanation, entry: Entry) -> str:
@@ -284,7 +284,7 @@ def _sentence(explanation: Explanation, entry: Entry) -> str:
 def _rest(explanation: Explanation, entries: Sequence[Entry]) -> Iterator[str]:
     if entries:
         more = _count(len(entries), "more part" if explanation.by_block else "more cell")
-        chance = _percent(max(1 - each.odds.nobody for each in entries))
+        chance = percent(max(1 - each.odds.nobody for each in entries))
         yield _wrap(f"and {more}: the chance that somebody is there is at most {chance}.", 2)
 
 
@@ -310,7 +310,7 @@ def _classes(ids: Sequence[int]) -> str:
 def _alone(explanation: Explanation) -> Iterator[str]:
     chance = explanation.singling_out
     what = "Chance that some cell holds exactly one record (that record is singled out)"
-    yield _wrap(f"{what}: {'not computed for so many records' if chance is None else _percent(chance)}.")
+    yield _wrap(f"{what}: {'not computed for so many records' if chance is None else percent(chance)}.")
 
 
 def _telling(explanation: Explanation) -> list[str]:
@@ -359,20 +359,20 @@ _LOG = 0.30102999566398120
 """The logarithm of 2 to the base 10."""
 
 
-def _percent(chance: Chance) -> str:
-    """Write a chance; only the impossible is 0 %, only the certain 100 %, and never what was rounded.
+def percent(chance: Chance) -> str:
+    """Write a chance; only the impossible is 0%, only the certain 100%, and never what was rounded.
 
-    >>> [_percent(Fraction(n, 10000)) for n in (0, 1, 123, 5678, 9930, 9999, 10000)]
-    ['0 %', '< 0.1 %', '1.2 %', '57 %', '99.3 %', '> 99.9 %', '100 %']
+    >>> [percent(Fraction(n, 10000)) for n in (0, 1, 123, 5678, 9930, 9999, 10000)]
+    ['0%', '< 0.1%', '1.2%', '57%', '99.3%', '> 99.9%', '100%']
     """
     share = float(chance) * 100
     if chance in (0, 1) and not isinstance(chance, float):
-        return f"{share:.0f} %"
+        return f"{share:.0f}%"
     if share < 0.1:
-        return "< 0.1 %"
+        return "< 0.1%"
     if share > 99.9:
-        return "> 99.9 %"
-    return f"{share:.0f} %" if 9.95 <= share <= 98.5 else f"{share:.1f} %"
+        return "> 99.9%"
+    return f"{share:.0f}%" if 9.95 <= share <= 98.5 else f"{share:.1f}%"
 
 
 def _average(number: Fraction) -> str:

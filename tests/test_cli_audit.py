@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+
+import duckdb
+import jsonschema
+import pytest
+
+from tests.test_auditing import SCHEMA
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def clinic(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bundled clinic with its release, made once."""
+    folder = tmp_path_factory.mktemp("clinic")
+    for name in ("clinic.csv", "clinic.toml", "hierarchy_sex.csv"):
+        (folder / name).write_bytes((files("unblur.demo") / name).read_bytes())
+    command = [sys.executable, "-m", "unblur", "anonymize", "clinic.csv", "-c", "clinic.toml", "-o", "release.csv"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture
+def unblur(clinic: Path) -> Run:
+    def run(*arguments: str | Path, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "unblur", *arguments]
+        return subprocess.run(command, cwd=clinic, capture_output=True, text=True, input=stdin)
+
+    return run
+
+
+def test_an_audit_says_what_is_left_and_writes_json(unblur: Run, clinic: Path) -> None:
+    done = unblur("audit", "release.csv", "--config", "release.toml", "--json", "a.json", "--truth", "clinic.csv")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "500 rows, k = 5: 55 classes, 18 of more than one cell; 3 suppressed (0.6%)" in done.stdout
+    assert "class 51: 6 records in weight [30.0, 110.0[" in done.stdout
+    assert "the true placement is among the plausible ones in every class" in done.stdout
+    assert done.stdout.splitlines()[-1] == "result: a.json"
+    found = json.loads((clinic / "a.json").read_text())
+    jsonschema.validate(found, SCHEMA)
+    assert found["singling_out"] == {"classes": 18, "failed": 5, "one": 2, "many": 11}
+
+
+def test_json_on_standard_output_stands_alone(unblur: Run) -> None:
+    done = unblur("audit", "release.csv", "-c", "release.toml", "--json", "-")
+    jsonschema.validate(json.loads(done.stdout), SCHEMA)
+    assert done.stderr == ""
+
+
+def test_a_release_comes_from_standard_input_or_a_database(unblur: Run, clinic: Path) -> None:
+    expected = json.loads(unblur("audit", "release.csv", "-c", "release.toml", "--json", "-").stdout)["classes"]
+    piped = unblur("audit", "-", "-c", "release.toml", "--json", "-", stdin=(clinic / "release.csv").read_text())
+    assert json.loads(piped.stdout)["classes"] == expected
+    with duckdb.connect(str(clinic / "d.duckdb")) as connection:
+        connection.execute(f"CREATE TABLE r AS FROM read_csv('{clinic / 'release.csv'}', all_varchar = true)")
+    stored = unblur("audit", "duckdb://d.duckdb#r", "-c", "release.toml", "--json", "-")
+    assert json.loads(stored.stdout)["classes"] == expected
+    matched = unblur("audit", "duckdb://d.duckdb#r", "-c", "release.toml", "--truth", "clinic.csv")
+    assert matched.returncode == 2
+    assert "--id" in matched.stderr
+
+
+@pytest.mark.parametrize(
+    ("gates", "status"),
+    [
+        (["max_ratio > 1000"], 0),
+        (["max_ratio > 100"], 1),
+        (["max_ratio > 1000", "suppressed > 0"], 1),
+        (["classes_below_k > 0"], 0),
+        (["max_bits>7.2"], 1),
+        (["certain_records >= 14"], 1),
+    ],
+)
+def test_the_exit_status_carries_the_verdict_of_the_gates(unblur: Run, gates: list[str], status: int) -> None:
+    done = unblur("audit", "release.csv", "-c", "release.toml", *(f"--fail-on={gate}" for gate in gates))
+    assert done.returncode == status
+    assert (done.stderr == "") == (status == 0)
+
+
+def test_a_wrong_k_is_a_misfit_that_is_written_and_told(unblur: Run, clinic: Path) -> None:
+    for k, problem in (
+        (9, "fewer than k = 9"),
+        (3, "was not made by this mechanism with this k and these hierarchies"),
+    ):
+        (clinic / "wrong.toml").write_text((clinic / "release.toml").read_text().replace("k = 5", f"k = {k}"))
+        done = unblur(
+            "audit", "release.csv", "-c", "wrong.toml", "--json", f"misfit-{k}.json", "--fail-on=suppressed>0"
+        )
+        assert done.returncode == 3
+        assert problem in done.stderr
+        found = json.loads((clinic / f"misfit-{k}.json").read_text())
+        jsonschema.validate(found, SCHEMA)
+        assert not found["fit"]["ok"]
+        assert found["fit"]["problems"]
+
+
+def bad(unblur: Run, clinic: Path, *arguments: str) -> str:
+    """Run what must fail with one line, exit status 2 and nothing written."""
+    before = {path: path.stat().st_mtime_ns for path in clinic.iterdir()}
+    done = unblur(*arguments)
+    assert done.returncode == 2, done.stderr
+    assert {path: path.stat().st_mtime_ns for path in clinic.iterdir()} == before
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    return done.stderr.removeprefix("unblur: ").rstrip()
+
+
+def test_bad_input_is_told_in_one_line_and_nothing_is_written(unblur: Run, clinic: Path) -> None:
+    release = (clinic / "release.csv").read_text()
+    header, *rows = release.splitlines()
+    (clinic / "renamed.csv").write_text(release.replace("systolic", "pressure", 1))
+    (clinic / "strange.csv").write_text("\n".join([header, rows[0], rows[1].replace("[", "(", 1), *rows[2:]]) + "\n")
+    (clinic / "empty.csv").write_text(header + "\n")
+    raw = (clinic / "clinic.csv").read_text().splitlines()
+    (clinic / "short.csv").write_text("\n".join(raw[:-1]) + "\n")
+    (clinic / "turned.csv").write_text("\n".join([raw[0], *raw[:0:-1]]) + "\n")
+    (clinic / "silent.toml").write_text((clinic / "release.toml").read_text().replace('mechanism = "paper"', ""))
+    common = ("-c", "release.toml", "--json", "never.json")
+    assert "there is no column 'systolic'" in bad(unblur, clinic, "audit", "renamed.csv", *common)
+    strange = bad(unblur, clinic, "audit", "strange.csv", *common)
+    assert "row 2: a label that its hierarchy does not have (1 such row)" in strange
+    assert "there are no rows" in bad(unblur, clinic, "audit", "empty.csv", *common)
+    assert "clinic.csv" in bad(unblur, clinic, "audit", "clinic.csv", *common), "a raw table has no labels"
+    assert "499 rows" in bad(unblur, clinic, "audit", "release.csv", *common, "--truth", "short.csv")
+    assert "does not cover the raw value" in bad(
+        unblur, clinic, "audit", "release.csv", *common, "--truth", "turned.csv"
+    )
+    assert "names no mechanism" in bad(unblur, clinic, "audit", "release.csv", "-c", "silent.toml")
+    assert "no such file" in bad(unblur, clinic, "audit", "release.csv", *common, "--truth", "nowhere.csv")
+    assert "a gate is FIELD OP NUMBER" in bad(unblur, clinic, "audit", "release.csv", *common, "--fail-on", "ratio")
+    assert "give it with --truth" in bad(unblur, clinic, "audit", "release.csv", *common, "--fail-on", "singled_out>0")
+    assert "a time is a number" in bad(unblur, clinic, "audit", "release.csv", *common, "--budget", "soon")
+    assert "this is an input" in bad(
+        unblur, clinic, "audit", "release.csv", "-c", "release.toml", "--json", "release.csv"
+    )
+    assert "from 1 to 55" in bad(unblur, clinic, "explain", "release.csv", "-c", "release.toml", "--class", "56")
+
+
+def test_explain_puts_a_class_into_words(unblur: Run) -> None:
+    done = unblur("explain", "release.csv", "--config", "release.toml", "--class", "51")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Class 51: 6 records, published as weight [30.0, 110.0[")
+    assert "1 in 148 (7.2 bits less" in done.stdout
+    assert "class 16 covers 1 cell: 15 records" in done.stdout
+    assert "Evidence for review, not a certificate." in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 100
+    outliers = unblur("explain", "release.csv", "--config", "release.toml", "--class", "outliers")
+    assert outliers.stdout.startswith("The outliers: 3 records, suppressed")
+
+
+def test_two_processes_and_a_budget_give_the_same_result(unblur: Run) -> None:
+    alone = unblur("audit", "release.csv", "-c", "release.toml", "--json", "-", "--ablation")
+    shared = unblur(
+        "audit", "release.csv", "-c", "release.toml", "--json", "-", "--ablation", "--jobs=2", "--budget=5m"
+    )
+    assert shared.stderr == ""
+    assert shared.stdout == alone.stdout
+
+
+def test_a_budget_that_is_used_up_is_told_and_a_gate_does_not_pass(unblur: Run) -> None:
+    done = unblur("audit", "release.csv", "-c", "release.toml", "--budget", "0.000001", "--fail-on=max_ratio > 1e9")
+    assert "were not analysed: the budget of 1e-06 s was used up" in done.stdout
+    assert done.returncode == 1
+    assert "cannot be told" in done.stderr
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_ctrl_c_leaves_a_readable_partial_result(clinic: Path, tmp_path: Path, jobs: str) -> None:
+    result = tmp_path / "partial.json"
+    command = ["audit", "release.csv", "-c", "release.toml", "--engine", "cpsat", "--json", str(result), "--jobs", jobs]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "unblur", *command],
+        cwd=clinic,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    time.sleep(12)
+    assert process.poll() is None, "the outliers of the clinic take minutes to enumerate"
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    said, complaints = process.communicate(timeout=60)
+    assert process.returncode == 130, complaints
+    assert "interrupted" in complaints
+    assert "Traceback" not in complaints
+    assert "were not analysed: it was interrupted" in said
+    found = json.loads(result.read_text())
+    jsonschema.validate(found, SCHEMA)
+    assert found["summary"]["not_done"] > 0
+    assert found["classes"][0]["counted"] == "exact"
