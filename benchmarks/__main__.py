@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import engines, growth, rows, states
+from benchmarks import audits, engines, growth, rows, states
 from benchmarks.reporting import machine
 
 BENCHMARKS: dict[str, Callable[..., str]] = {
@@ -15,6 +15,7 @@ BENCHMARKS: dict[str, Callable[..., str]] = {
     "states": states.run,
     "growth": growth.run,
     "engines": engines.run,
+    "audits": audits.run,
 }
 
 

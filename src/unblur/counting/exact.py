@@ -85,6 +85,8 @@ class ExactCount:
             others = [self._regions[block] for block in problem.blocks if block not in fixed]
             return self.weights.ways(self.weights.join(others), rest)
         assert problem.bound is not None
+        if problem.size == problem.bound and not fixed:
+            return self._without_slack(rest)
         if problem.size < 2 * problem.bound:
             return sum(self._with_heavy(*options, fixed, rest) for options in self._options)
         return self._by_blocks(fixed, rest)
@@ -98,6 +100,14 @@ class ExactCount:
         """The children of each attribute that a record can be in."""
         attributes = range(len(self.problem.fanouts))
         return tuple(tuple(sorted({block[attribute] for block in self.problem.blocks})) for attribute in attributes)
+
+    def _without_slack(self, rest: int) -> int:
+        """Count when a heavy child would hold all records: every term is a single number."""
+        total = 0
+        for choice in product(*((None, *children) for children in self._children)):
+            ways = self.weights.ways(self._box(choice), rest)
+            total += ways if (len(choice) - choice.count(None)) % 2 == 0 else -ways
+        return total
 
     @cached_property
     def _options(self) -> list[tuple[Outside, list[list[int | None]]]]:

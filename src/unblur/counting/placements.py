@@ -118,7 +118,7 @@ class Placements:
         """The fewest records that a block may hold."""
         if len(self.problem.blocks) == 1:
             return self.problem.size
-        return next(n for n, chance in enumerate(self.block_odds(block)) if chance)
+        return next(n for n in range(self.problem.size + 1) if self._exact.count({block: n}))
 
     def block_odds(self, block: Block) -> list[Fraction]:
         """The probability that a block holds 0, 1, 2, … records, up to the most it can hold."""

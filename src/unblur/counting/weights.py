@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from math import comb, inf, log2
+from operator import mul
 from typing import Any, Protocol
 
 import numpy as np
@@ -124,9 +125,11 @@ class Series:
         return reduce(self.product, regions, (1,) + (0,) * self.size)
 
     def product(self, left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(
-            sum(left[i] * right[n - i] * self._choices(n, i) for i in range(n + 1)) for n in range(self.size + 1)
-        )
+        turned = right[::-1]
+        pairs = (map(mul, left, turned[self.size - n :]) for n in range(self.size + 1))
+        if self.labelled:
+            return tuple(sum(map(mul, row, each)) for row, each in zip(self._binomials, pairs, strict=True))
+        return tuple(map(sum, pairs))
 
     def power(self, region: tuple[int, ...], times: int) -> tuple[int, ...]:
         """Join as many equal regions."""
@@ -145,6 +148,10 @@ class Series:
 
     def ways(self, region: tuple[int, ...], n: int) -> int:
         return region[n]
+
+    @cached_property
+    def _binomials(self) -> list[list[int]]:
+        return [[comb(n, i) for i in range(n + 1)] for n in range(self.size + 1)]
 
     def _choices(self, n: int, i: int) -> int:
         return comb(n, i) if self.labelled else 1
