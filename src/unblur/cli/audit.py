@@ -146,7 +146,8 @@ def _worst(result: Audit) -> Iterator[str]:
             f"{attribute.name} {label}"
             for attribute, label in zip(result.release.config.quasi_identifiers, each.labels, strict=True)
         )
-        yield f"  class {each.number}: {_number(each.subject.size, 'record')} in {labels}: {_verdict(each)}"
+        yield f"  class {each.number}: {_number(each.subject.size, 'record')} in {labels}"
+        yield f"    {_verdict(each)}"
     if worst:
         yield ""
 
