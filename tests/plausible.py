@@ -13,10 +13,10 @@ from tests.strategies import Record, histogram_of
 from unblur.attacking import Attack, Target
 from unblur.config import Config, QuasiIdentifier
 from unblur.counting.problem import Records
-from unblur.lattice import Lattice, State
+from unblur.lattice import Lattice
 from unblur.mechanisms import Order, PaperInference
 from unblur.recoding import local_recoding
-from unblur.release import Release
+from unblur.release import EquivalenceClass, Release
 
 Cell = tuple[int, ...]
 
@@ -27,10 +27,11 @@ class Known:
 
     least: int | None
 
-    def before(self, first: State, second: State) -> bool:
-        return first != second and all(a <= b for a, b in zip(first, second, strict=True))
+    def before(self, first: EquivalenceClass, second: EquivalenceClass) -> bool:
+        pairs = zip(first.state, second.state, strict=True)
+        return first.state != second.state and all(a <= b for a, b in pairs)
 
-    def bound(self, state: State) -> int | None:
+    def bound(self, each: EquivalenceClass) -> int | None:
         return self.least
 
 
@@ -96,19 +97,26 @@ class BruteForce:
         return len(self.cells) <= 40 and comb(len(self.cells) + size - 1, size) <= 2000
 
     def placements(self) -> Iterator[dict[Cell, int]]:
-        limits = list(self._limits())
+        families = list(self._families())
         for counts in _compositions(self.target.subject.size, len(self.cells)):
-            if all(sum(counts[i] for i in members) <= most for members, most in limits):
+            held = ([sum(counts[i] for i in members) for members in children] for children in families)
+            if all(self._allows(each) for each in held):
                 yield {cell: n for cell, n in zip(self.cells, counts, strict=True) if n}
 
-    def _limits(self) -> Iterator[tuple[list[int], int]]:
-        """No child of a generalized attribute may hold k records of a class, or of k or more outliers."""
-        k, finest = self.attack.release.config.k, self.attack.release.config.lattice.finest
-        subject = self.target.subject
+    def _allows(self, held: list[int]) -> bool:
+        """Children that hold k or more hold together fewer than the bound."""
+        bound = self.attack.inference.bound(self.target.subject)
+        return bound is None or sum(n for n in held if n >= self.attack.release.config.k) < bound
+
+    def _families(self) -> Iterator[list[list[int]]]:
+        """For each generalized attribute, the cells of each of its children."""
+        finest, subject = self.attack.release.config.lattice.finest, self.target.subject
         for attribute, (layer, rank) in enumerate(zip(subject.state, subject.segment, strict=True)):
             if layer > finest[attribute]:
-                for first, last in self.attack.grid.children(attribute, layer, rank):
-                    yield [i for i, cell in enumerate(self.cells) if first <= cell[attribute] < last], k - 1
+                yield [
+                    [i for i, cell in enumerate(self.cells) if first <= cell[attribute] < last]
+                    for first, last in self.attack.grid.children(attribute, layer, rank)
+                ]
 
     def weight(self, placement: dict[Cell, int], records: Records) -> int:
         volumes = dict(zip(self.cells, self.volumes, strict=True))

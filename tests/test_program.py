@@ -96,7 +96,7 @@ def test_the_rows_of_a_small_class_are_those_that_one_writes_by_hand() -> None:
         ("sparse", (old, heavy), "3 <=", 2),
     ]
     assert program.rows_eq[0] == Row(
-        "overlap", "class 0 came before and took every record of the cells it shares", (young, light)
+        "overlap", "class 1 came before and took every record of the cells it shares", (young, light)
     )
     assert program.A_ub.format == "csr"
 

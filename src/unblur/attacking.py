@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import product
 from math import prod
 
@@ -21,8 +21,12 @@ from unblur.mechanisms import Inference
 from unblur.overlaps import overlapping_pairs
 from unblur.release import EquivalenceClass, Release
 
-MOST_BLOCKS = 100_000
-"""A problem of more blocks is made smaller: the widest attributes' constraints are dropped."""
+MOST_CHILDREN = 64
+MOST_BLOCKS = 5_000
+"""A problem of more children of a node, or more blocks, is made smaller: the widest attributes' constraints are dropped.
+
+Where the raw values are the children of a leaf there are many, and hardly ever do as many records share one.
+"""
 EFFORT = 30_000_000
 """So many steps, about half a second, may be spent on counting a class; beyond, constraints are dropped likewise."""
 
@@ -71,10 +75,11 @@ class Attack:
             return None
         lattice = self.release.config.lattice
         subject = EquivalenceClass(lattice.top, (0,) * len(lattice.top), self.release.outliers)
-        return self._state(subject, range(len(self.release.classes)))
+        takers = [n for n, each in enumerate(self.release.classes) if self.inference.before(each, subject)]
+        return self._state(subject, takers)
 
     def _state(self, subject: EquivalenceClass, takers: Sequence[int]) -> Target:
-        problem, dropped = self.pose(subject, takers, self.inference.bound(subject.state))
+        problem, dropped = self.pose(subject, takers, self.inference.bound(subject))
         return Target(subject, tuple(takers), self.grid.box(subject.state, subject.segment), problem, dropped)
 
     def pose(
@@ -95,7 +100,7 @@ class Attack:
         box = self.grid.box(subject.state, subject.segment)
         free = self._blocks(box, children, [self.boxes[number] for number in takers])
         fanouts = tuple(len(spans) for spans in children.values())
-        return Problem(subject.size, fanouts, free, bound), tuple(dropped)
+        return Problem(subject.size, fanouts, free, bound, self.release.config.k), tuple(dropped)
 
     def _children(self, subject: EquivalenceClass) -> dict[int, list[Span]]:
         finest = self.release.config.lattice.finest
@@ -119,19 +124,20 @@ class Attack:
     @cached_property
     def overlaps(self) -> list[list[int]]:
         """For every class, the classes that surely came before and overlap it."""
-        states = [each.state for each in self.release.classes]
-        before = cache(self.inference.before)
-        found: list[list[int]] = [[] for _ in states]
+        classes, before = self.release.classes, self.inference.before
+        found: list[list[int]] = [[] for _ in classes]
         for one, other in overlapping_pairs(self.boxes).tolist():
-            if before(states[one], states[other]):
+            if before(classes[one], classes[other]):
                 found[other].append(one)
-            elif before(states[other], states[one]):
+            elif before(classes[other], classes[one]):
                 found[one].append(other)
         return [sorted(numbers) for numbers in found]
 
     def _too_much(self, size: int, bound: int, children: Mapping[int, list[Span]]) -> bool:
-        fanouts = [len(spans) for spans in children.values()]
-        return prod(fanouts) > MOST_BLOCKS or estimated_work(size, bound, fanouts) > self.effort
+        fanouts, k = [len(spans) for spans in children.values()], self.release.config.k
+        if max(fanouts, default=0) > MOST_CHILDREN or prod(fanouts) > MOST_BLOCKS:
+            return True
+        return estimated_work(size, bound, fanouts, k) > self.effort
 
 
 def _parts(whole: Span, children: Sequence[Span]) -> list[tuple[int, Span]]:

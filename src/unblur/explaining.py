@@ -360,7 +360,7 @@ class _Study:
         problem = self.target.problem
         if not problem.constrained or problem.bound is None:
             return 1
-        steps = estimated_work(problem.size, problem.bound, problem.fanouts)
+        steps = estimated_work(problem.size, problem.bound, problem.fanouts, problem.heavy_from)
         if problem.size >= 2 * problem.bound:
             return steps / SLOWER
         return 5 * prod(fanout + 1 for fanout in problem.fanouts) + 0.03 * steps

@@ -81,6 +81,16 @@ class Hierarchy(ABC):
             ranks = np.asarray(parents, dtype=np.int64)[ranks]
         return ranks
 
+    def highest(self, layer: int, rank: int) -> int:
+        """The highest layer on which a node has the same values and the same label: up chains of only children."""
+        label, length = self.label(layer, rank), self.length(layer, rank)
+        while layer < self.height:
+            parent = int(self.climb(np.array([rank]), layer, layer + 1)[0])
+            if self.length(layer + 1, parent) != length or self.label(layer + 1, parent) != label:
+                break
+            layer, rank = layer + 1, parent
+        return layer
+
     def children(self, layer: int, rank: int) -> range | tuple[int, ...]:
         """List the ranks, in the layer below, of a node's children."""
         if layer == 1:

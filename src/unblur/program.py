@@ -55,6 +55,21 @@ class Row:
     """The segment it speaks of: the class that took the cells (overlap), or the cells that are added up."""
 
 
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Of an attribute's children, those that hold `least` records or more hold together fewer than `bound`."""
+
+    children: tuple[tuple[int, ...], ...]
+    """The columns of each child."""
+    least: int
+    bound: int
+
+    def allows(self, z: Sequence[int]) -> bool:
+        """Whether an assignment keeps the rule."""
+        held = [sum(z[column] for column in columns) for columns in self.children]
+        return sum(n for n in held if n >= self.least) < self.bound
+
+
 @dataclass(frozen=True)
 class Program:
     """All `z >= 0`, whole, with `A_ub z <= b_ub`, `A_lb z >= b_lb` and `A_eq z = b_eq`."""
@@ -70,6 +85,8 @@ class Program:
     rows_ub: tuple[Row, ...]
     rows_lb: tuple[Row, ...]
     rows_eq: tuple[Row, ...]
+    together: tuple[Together, ...]
+    """Rules that no row can say."""
     box: Box
     """The cells that are columns, the last attribute fastest."""
     axis_labels: tuple[tuple[str, ...], ...]
@@ -109,6 +126,8 @@ class Program:
         The unknown of column 12 is called `z_12`. Comments name the cells and say what each row means; letters beyond
         ASCII are escaped in them, since not every solver can read those.
         """
+        if self.together:
+            raise ProgramError("a rule of this program is no linear row, so it cannot be written as LP")
         if not isinstance(file, (str, os.PathLike)):
             file.writelines(line + "\n" for line in _lp_lines(self))
             return
@@ -134,7 +153,8 @@ def build_program(attack: Attack, target: Target, *, sparse: Sparse = "all", col
     lower = _stack(writer.half_rows(), writer.columns)
     equal = _stack(chain(writer.outside_rows(), writer.overlap_rows(), writer.sum_rows()), writer.columns)
     return Program(
-        target.subject.size, *upper[:2], *lower[:2], *equal[:2], upper[2], lower[2], equal[2], writer.columns,
+        target.subject.size, *upper[:2], *lower[:2], *equal[:2], upper[2], lower[2], equal[2],
+        tuple(writer.together()), writer.columns,
         axis_labels=tuple(writer.each_node(lambda tree, layer, rank: tree.label(layer, rank))),
         axis_lengths=tuple(writer.each_node(lambda tree, layer, rank: tree.length(layer, rank))),
     )  # fmt: skip
@@ -157,7 +177,7 @@ class _Writer:
 
     @cached_property
     def bound(self) -> int | None:
-        return self.attack.inference.bound(self.target.subject.state)
+        return self.attack.inference.bound(self.target.subject)
 
     @cached_property
     def finest(self) -> State:
@@ -215,7 +235,7 @@ class _Writer:
     def overlap_rows(self) -> Iterator[_Entry]:
         for number in self.target.takers:
             labels = self.attack.release.labels(self.attack.release.classes[number])
-            row = Row("overlap", f"class {number} came before and took every record of the cells it shares", labels)
+            row = Row("overlap", f"class {number + 1} came before and took every record of the cells it shares", labels)
             yield row, _meet(self.target.box, self.attack.boxes[number]), 0
 
     def sum_rows(self) -> Iterator[_Entry]:
@@ -237,6 +257,14 @@ class _Writer:
         for nodes in self._smaller():
             if nodes not in self._published:
                 yield Row("sparse", text, self._labels(nodes)), self._box(nodes), self.bound - 1
+
+    def together(self) -> Iterator[Together]:
+        k, size = self.attack.release.config.k, self.target.subject.size
+        if self.bound is None or not 2 * k <= size or not k < self.bound <= size:
+            return
+        for attribute, children in self.below.items():
+            boxes = (self._box(self._replaced(attribute, child)) for child in children)
+            yield Together(tuple(tuple(_columns(self.columns, box).tolist()) for box in boxes), k, self.bound)
 
     def _smaller(self) -> Iterator[tuple[_Node, ...]]:
         """Go through the smaller segments, the coarser ones first in every attribute."""

@@ -17,7 +17,7 @@ from ortools.sat.python import cp_model
 
 from unblur.attacking import Attack, Target
 from unblur.counting.problem import Records
-from unblur.program import Matrix, Program, Sparse, Vector, build_program
+from unblur.program import Matrix, Program, Sparse, Together, Vector, build_program
 
 Assignment = tuple[int, ...]
 """The number of records in each column's cell."""
@@ -61,6 +61,10 @@ def enumerate_program(
         model.add(cells >= right)
     for cells, right in _rows(program.A_eq, program.b_eq, unknowns):
         model.add(cells == right)
+    for rule in program.together:
+        _add_together(
+            model, [[unknowns[column] for column in columns] for columns in rule.children], rule, program.size
+        )
     tally = _Tally(program, solutions, visit)
     status = _solver(seconds).solve(model, tally)
     assert status != cp_model.MODEL_INVALID, model.validate()
@@ -87,19 +91,35 @@ def enumerate_targets(
     return found
 
 
+def _add_together(model: cp_model.CpModel, children: list[list[cp_model.IntVar]], rule: Together, size: int) -> None:
+    """Children that hold enough records count together."""
+    heavy = []
+    for number, cells in enumerate(children):
+        total = cp_model.LinearExpr.sum(cells)
+        is_heavy = model.new_bool_var(f"heavy_{number}")
+        counted = model.new_int_var(0, size, f"counted_{number}")
+        model.add(total >= rule.least).only_enforce_if(is_heavy)
+        model.add(total < rule.least).only_enforce_if(~is_heavy)
+        model.add(counted == total).only_enforce_if(is_heavy)
+        model.add(counted == 0).only_enforce_if(~is_heavy)
+        heavy.append(counted)
+    model.add(cp_model.LinearExpr.sum(heavy) < rule.bound)
+
+
 class _Tally(cp_model.CpSolverSolutionCallback):
     """Adds up the solutions that are new, and stops the search at the first one beyond the limit."""
 
     def __init__(self, program: Program, most: int | None, visit: Callable[[Assignment], None] | None) -> None:
         super().__init__()
-        self.size, self.volumes = program.size, program.volumes
+        self.size, self.columns, self.volumes = program.size, program.columns, program.volumes
         self.most, self.visit = most, visit
         self.seen: set[Assignment] = set()
         self.distinct = self.any = 0
         self.stopped = False
 
     def on_solution_callback(self) -> None:
-        z: Assignment = tuple(self.response_proto.solution)  # all at once: asking for each value takes longer
+        # All at once: asking for each value takes longer. What follows the cells is only there to state rules.
+        z: Assignment = tuple(self.response_proto.solution)[: self.columns]
         if z in self.seen or self.stopped:
             return
         if len(self.seen) == self.most:

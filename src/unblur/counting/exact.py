@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations, product
 from math import comb, prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from unblur.counting.problem import Block, Problem
 from unblur.counting.spread import Outside, Spread, Term, weight_table
@@ -34,12 +34,14 @@ MOST_STATES = 1_000_000
 """How many numbers to hold at a time: for one pass to be worth it, and at most."""
 
 
-def estimated_work(size: int, bound: int, fanouts: Sequence[int]) -> int:
+def estimated_work(size: int, bound: int, fanouts: Sequence[int], heavy_from: int | None = None) -> int:
     """Estimate the steps of a count, before any region is measured."""
     if size < bound:
         return 1
-    attributes, slack = len(fanouts), size - bound
-    if size < 2 * bound:
+    k = heavy_from or bound
+    one_light = 2 * k <= size and k < bound and all(fanout <= 2 for fanout in fanouts)
+    attributes, slack = len(fanouts), k - 1 if one_light else size - bound
+    if size < 2 * k or one_light:
         steps = int((slack + 1) ** attributes) * slack if slack else 1
         return prod(fanout + 1 for fanout in fanouts) * int(2**attributes) * steps // 4
     states = [min(comb(size + fanout, fanout), int(bound**fanout)) for fanout in sorted(fanouts)]
@@ -85,6 +87,9 @@ class ExactCount:
             others = [self._regions[block] for block in problem.blocks if block not in fixed]
             return self.weights.ways(self.weights.join(others), rest)
         assert problem.bound is not None
+        if problem.together:
+            few = all(len(children) <= 2 for children in self._children)
+            return self._with_one_light(fixed, rest) if few else self._by_blocks(fixed, rest)
         if problem.size == problem.bound and not fixed:
             return self._without_slack(rest)
         if problem.size < 2 * problem.bound:
@@ -100,6 +105,19 @@ class ExactCount:
         """The children of each attribute that a record can be in."""
         attributes = range(len(self.problem.fanouts))
         return tuple(tuple(sorted({block[attribute] for block in self.problem.blocks})) for attribute in attributes)
+
+    def _with_one_light(self, fixed: Mapping[Block, int], rest: int) -> int:
+        """Count when of two children one must be heavy: the other takes what the bound does not let the heavy one hold.
+
+        Both heavy would hold all records together, which is too many; both light cannot hold so many.
+        """
+        problem = self.problem
+        assert problem.bound is not None and problem.heavy_from is not None
+        most, least = problem.heavy_from - 1, problem.size - problem.bound + 1
+        attributes = tuple(range(len(problem.fanouts)))
+        terms = [self._term(attributes, choice, fixed, most) for choice in product(*self._children)]
+        terms = [term for term in terms if all(n <= most for n in term.beside)]
+        return (-1) ** len(attributes) * Spread(self.weights, terms, rest, most, least).count() if terms else 0
 
     def _without_slack(self, rest: int) -> int:
         """Count when a heavy child would hold all records: every term is a single number."""
@@ -191,33 +209,77 @@ class ExactCount:
         return self.weights.join([])
 
     def _by_blocks(self, fixed: Mapping[Block, int], rest: int) -> int:
-        """Go through the blocks with the number of records in every child as the state."""
-        assert self.problem.bound is not None
-        most = self.problem.bound - 1
-        outer = max(range(len(self.problem.fanouts)), key=self.problem.fanouts.__getitem__)
-        start = [[0] * fanout for fanout in self.problem.fanouts]
+        """Go through the blocks, those of one child of the widest attribute after those of another.
+
+        The state is what the children of the other attributes hold, the heavy children of the widest one together, and
+        the current child.
+        """
+        problem = self.problem
+        assert problem.bound is not None
+        outer = max(range(len(problem.fanouts)), key=problem.fanouts.__getitem__)
+        held = [[0] * fanout for fanout in problem.fanouts]
         for block, n in fixed.items():
             for attribute, child in enumerate(block):
-                start[attribute][child] += n
-        if not _within(start, most):
+                held[attribute][child] += n
+        known = held.pop(outer)
+        if any(n >= problem.bound for each in (known, *held) for n in each):
             return 0
-        states: dict[Any, int] = {(tuple(map(tuple, start)), 0): 1}
-        for child in range(self.problem.fanouts[outer]):
-            blocks = [b for b in self.problem.blocks if b[outer] == child and b not in fixed]
-            for block in blocks:
-                states = self._put(states, block, rest, most)
-            states = _forget(states, outer, child)
-        return sum(ways for (counts, n), ways in states.items() if n == rest and _within(counts, most))
+        states: dict[_State, int] = {_State(tuple(map(tuple, held)), 0, 0, 0): 1}
+        for child in sorted({block[outer] for block in problem.blocks}):
+            states = {state._replace(current=known[child]): ways for state, ways in states.items()}
+            for block in problem.blocks:
+                if block[outer] == child and block not in fixed:
+                    states = self._put(states, block, outer, rest)
+            states = self._leave(states)
+        return sum(ways for state, ways in states.items() if state.n == rest and all(map(problem.allows, state.held)))
 
-    def _put(self, states: Mapping[Any, int], block: Block, rest: int, most: int) -> dict[Any, int]:
-        following: dict[Any, int] = defaultdict(int)
-        region = self._regions[block]
-        for (counts, n), ways in states.items():
-            room = min(rest - n, *(most - counts[attribute][child] for attribute, child in enumerate(block)))
-            for more in range(room + 1):
-                new = self.weights.ways(region, more) * (comb(n + more, more) if self.weights.labelled else 1)
-                following[_added(counts, block, more), n + more] += ways * new
+    def _put(self, states: Mapping[_State, int], block: Block, outer: int, rest: int) -> dict[_State, int]:
+        """Place 0, 1, 2, … records in a block."""
+        assert self.problem.bound is not None
+        following: dict[_State, int] = defaultdict(int)
+        inner, most = (*block[:outer], *block[outer + 1 :]), self.problem.bound - 1
+        ways = [self.weights.ways(self._regions[block], n) for n in range(min(rest, most) + 1)]
+        for state, before in states.items():
+            others = (most - each[child] for each, child in zip(state.held, inner, strict=True))
+            for more in range(min([rest - state.n, most - state.current, *others]) + 1):
+                if ways[more]:
+                    orders = comb(state.n + more, more) if self.weights.labelled else 1
+                    following[state.placed(inner, more)] += before * ways[more] * orders
         return following
+
+    def _leave(self, states: Mapping[_State, int]) -> dict[_State, int]:
+        """Leave the current child: its number is forgotten, unless heavy children count together."""
+        assert self.problem.bound is not None
+        merged: dict[_State, int] = defaultdict(int)
+        for state, ways in states.items():
+            counts = self.problem.together and state.current >= (self.problem.heavy_from or 0)
+            heavy = state.heavy + (state.current if counts else 0)
+            if heavy < self.problem.bound:
+                merged[state._replace(current=0, heavy=heavy)] += ways
+        return merged
+
+
+class _State(NamedTuple):
+    """How far the blocks have been filled."""
+
+    held: tuple[tuple[int, ...], ...]
+    """The records of each child of the attributes but the widest."""
+    current: int
+    """The records of the current child of the widest."""
+    heavy: int
+    """The records of its heavy children, where they count together."""
+    n: int
+    """All records that were placed."""
+
+    def placed(self, inner: Block, more: int) -> _State:
+        """Place more records in a block."""
+        if not more:
+            return self
+        held = tuple(
+            (*each[:child], each[child] + more, *each[child + 1 :])
+            for each, child in zip(self.held, inner, strict=True)
+        )
+        return _State(held, self.current + more, self.heavy, self.n + more)
 
 
 @lru_cache(maxsize=50_000)
@@ -241,25 +303,3 @@ def _all_but(key: Key, attribute: int, child: int | None, children: tuple[int, .
         return NOTHING
     others = sum(children) - child if len(children) == 2 else ~child
     return (*key[:attribute], others, *key[attribute + 1 :])
-
-
-def _added(counts: Any, block: Block, more: int) -> Any:
-    if not more:
-        return counts
-    return tuple(
-        tuple(n + more if child == here else n for here, n in enumerate(each))
-        for each, child in zip(counts, block, strict=True)
-    )
-
-
-def _forget(states: Mapping[Any, int], outer: int, child: int) -> dict[Any, int]:
-    """Forget the count of a child whose blocks are all done (its bound has been kept)."""
-    merged: dict[Any, int] = defaultdict(int)
-    for (counts, n), ways in states.items():
-        done = tuple(0 if here == child else m for here, m in enumerate(counts[outer]))
-        merged[(*counts[:outer], done, *counts[outer + 1 :]), n] += ways
-    return merged
-
-
-def _within(counts: Any, most: int) -> bool:
-    return all(n <= most for each in counts for n in each)

@@ -7,7 +7,7 @@ block: how many records the block holds, times the chance that so many of them f
 from __future__ import annotations
 
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,7 +22,8 @@ from unblur.grid import Box, Free, Grid
 Cell = tuple[int, ...]
 """A cell by its positions on the axes."""
 MOST_RECORDS = 150
-"""Larger classes are not asked for the odds of a cell that holds one record."""
+MOST_PRODUCTS = 2_000_000
+"""Larger classes, or more scattered ones, are not asked for the odds of a cell that holds one record."""
 MOST_CELLS = 10_000
 """Blocks of more cells are not searched for cells that are certain because all others are full."""
 
@@ -66,8 +67,14 @@ class Placements:
             if block is None or (self.records == "distinct" and n > self._volume(cell)):
                 return False
             held.update(dict.fromkeys(enumerate(block), n))
-        bound = self.problem.bound
-        return sum(placement.values()) == self.problem.size and (bound is None or all(n < bound for n in held.values()))
+        return sum(placement.values()) == self.problem.size and self._keeps_rules(held)
+
+    def _keeps_rules(self, held: Mapping[tuple[int, int], int]) -> bool:
+        """Whether the children may hold so many records."""
+        by_attribute: dict[int, list[int]] = defaultdict(list)
+        for (attribute, _), n in held.items():
+            by_attribute[attribute].append(n)
+        return all(map(self.problem.allows, by_attribute.values()))
 
     def certain(self) -> dict[Cell, int]:
         """The cells that hold records in every placement, and at least how many."""
@@ -99,7 +106,7 @@ class Placements:
                     taken.add(block)
                     left -= n
                     held.update(dict.fromkeys(enumerate(block), n))
-            if not left:
+            if not left and self._keeps_rules(held):
                 return taken
         return None
 
@@ -165,7 +172,9 @@ class Placements:
         """The same, unless it would take too long."""
         if sum(free.cells for free in self.problem.free.values()) == 1:
             return Fraction(int(self.problem.size == 1))
-        return self.singling_out if self.problem.size <= MOST_RECORDS else None
+        pieces = sum(len(free.pieces) for free in self.problem.free.values())
+        small = self.problem.size <= MOST_RECORDS and pieces * self.problem.size**2 <= MOST_PRODUCTS
+        return self.singling_out if small else None
 
     def _no_single(self, series: Series, free: Free) -> tuple[int, ...]:
         ways = solutions(self.records).formula

@@ -59,6 +59,8 @@ class Spread:
     """How many records are to be placed."""
     slack: int
     """How many may lie outside each chosen child, those known included."""
+    least: int = 0
+    """How many must."""
 
     def count(self) -> int:
         """Count the ways to place all records, over all terms."""
@@ -101,6 +103,7 @@ class Spread:
             state = self._with_region(state, (0, *later), [axis + 1 for axis in later])
         for number, term in enumerate(self.terms):
             state[number, self.slack - term.beside[0] + 1 :] = 0
+            state[number, : max(0, self.least - term.beside[0])] = 0
         return state
 
     def _lengthened(self, state: Array) -> Array:
@@ -123,9 +126,12 @@ class Spread:
         """Place records outside the first child alone, and forget its count: it is within bounds."""
         ways = self._ways((place,))
         upto = np.cumsum(state, axis=2)
-        result: Array = upto[:, :, self.slack] * _spread_out(ways[:, 0], state.ndim - 1)
-        for n in range(1, self.slack + 1):
-            result[:, n:] += upto[:, :-n, self.slack - n] * _spread_out(ways[:, n], state.ndim - 1)
+        result: Array = np.zeros_like(state[:, :, 0])
+        for n in range(self.slack + 1):
+            within = upto[:, :, self.slack - n]
+            if n < self.least:
+                within = within - upto[:, :, self.least - n - 1]
+            result[:, n:] += within[:, : within.shape[1] - n] * _spread_out(ways[:, n], state.ndim - 1)
         return result
 
     def _ways(self, region: Outside) -> Array:
