@@ -27,7 +27,7 @@ from unblur.lattice import Lattice, State
 from unblur.recoding import local_recoding
 from unblur.release import EquivalenceClass
 
-GOLDEN = Path(__file__).parent / "golden_arx"
+GOLDEN = Path(__file__).parent / "golden"
 CASES = sorted(path.name for path in GOLDEN.iterdir() if path.is_dir())
 
 

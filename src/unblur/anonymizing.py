@@ -11,6 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from unblur.arx.recoding import ArxIteration
+from unblur.arx.replaying import in_column_order, recode_as_arx, settings_of
 from unblur.cells import assign_cells
 from unblur.config import Config, Mechanism, load_config
 from unblur.engines import engine_errors
@@ -127,7 +129,7 @@ class AnonymizedRelease(Release):
         return {
             "iteration": number,
             "state": list(step.state),
-            "loss": lattice.loss(step.state),
+            "loss": step.loss if isinstance(step, ArxIteration) else lattice.loss(step.state),
             "c1": lattice.c1(step.state),
             "c2": float(lattice.c2(step.state)),
             "c3": c3.get(step.state),
@@ -170,11 +172,14 @@ def anonymize(
         raise ConfigError(
             "a suppression limit is for global recoding; local recoding suppresses what no class can hold"
         )
-    lattice = config.lattice
-    lattice.check_size()
+    arx = config.mechanism if config.mechanism and config.mechanism.name == "arx" and recoding == "local" else None
+    config.lattice.check_size()
     workspace = Workspace(threads=threads)
     source = open_table(table, workspace, columns=[each.name for each in config.quasi_identifiers], encoding=encoding)
     _check_order(order_by, source, config)
+    if arx:
+        config = in_column_order(config, source)
+    lattice = config.lattice
     cells = assign_cells(source, config)
     problems = cells.problems()
     if problems and missing == "error":
@@ -183,13 +188,19 @@ def anonymize(
     histogram = cells.histogram()
     for note in (*source.notes, *cells.off_step(), *problems, *_too_few(config, histogram.records)):
         warnings.warn(note, UnblurWarning, stacklevel=2)
-    if recoding == "local":
+    decided: Recoding
+    if arx:
+        decided = recode_as_arx(cells, config, settings_of(arx, config.k), progress).as_published(lattice)
+    elif recoding == "local":
         decided = local_recoding(histogram, lattice, k=config.k, progress=progress)
     else:
         decided = global_recoding(histogram, lattice, k=config.k, suppression_limit=limit)
     if not decided.classes:
         warnings.warn("no group reaches k: everything is suppressed", UnblurWarning, stacklevel=2)
-    suppressed = decided.suppressed + cells.without_cell()
+    # ARX makes a class of the root intervals; nobody who reads the table can tell it from suppressed records.
+    classes = tuple(each for each in decided.classes if each.state != lattice.top)
+    at_root = sum(each.size for each in decided.classes) - sum(each.size for each in classes)
+    suppressed = decided.suppressed + at_root + cells.without_cell()
     made = {
         "by": f"unblur {version('unblur')}",
         "recoding": recoding,
@@ -198,10 +209,10 @@ def anonymize(
         "missing": cells.without_cell(),
     }
     # A global recoding is one step that releases every group of k: what `iterative` assumes, and no more.
-    mechanism = Mechanism("paper" if recoding == "local" else "iterative")
+    mechanism = arx or Mechanism("paper" if recoding == "local" else "iterative")
     return AnonymizedRelease(
         config=replace(config, mechanism=mechanism, made=made),
-        classes=decided.classes,
+        classes=classes,
         outliers=suppressed,
         recoding=decided,
         published=cells.recode(decided.classes, decided.class_of_cell, order_by=order_by),
@@ -213,10 +224,8 @@ def anonymize(
 def check_mechanism(config: Config) -> None:
     """Refuse a mechanism that describes releases but makes none."""
     name = config.mechanism.name if config.mechanism else "paper"
-    if name == "arx":
-        raise ConfigError("mechanism arx: making releases as ARX does is not supported yet; use mechanism paper")
-    if name != "paper":
-        raise ConfigError(f"mechanism {name} describes releases of others and makes none; use mechanism paper")
+    if name not in ("paper", "arx"):
+        raise ConfigError(f"mechanism {name} describes releases of others and makes none; use mechanism paper or arx")
 
 
 def _check_order(order_by: str | None, source: Table, config: Config) -> None:

@@ -247,8 +247,7 @@ class ArxRule:
     def of(cls, mechanism: Mechanism) -> ArxRule:
         """Read the settings of a mechanism."""
         settings = mechanism.settings
-        given = [name for name in ("records_per_iteration", "iterations") if name in settings]
-        if len(given) != 1:
+        if ("records_per_iteration" in settings) == ("iterations" in settings):
             raise ConfigError("mechanism arx needs records_per_iteration or iterations (the GUI's default is 100)")
         share = (
             1 / int(settings["iterations"]) if "iterations" in settings else float(settings["records_per_iteration"])

@@ -48,6 +48,11 @@ def read_hierarchy(path: Path, *, step: Decimal | None = None) -> Hierarchy:
     return reader.hierarchy()
 
 
+def listed_values(path: Path) -> list[Decimal]:
+    """The raw values of a file of intervals."""
+    return [number for row in _rows(path) if (number := parse_number(row[0])) is not None]
+
+
 def write_hierarchy(tree: Hierarchy, path: Path, *, separator: str = ";") -> None:
     """Write a hierarchy as a file that ARX reads; an interval hierarchy with one row per leaf: its lower bound."""
     ranks = np.arange(tree.nodes(0)) if tree.kind == "categories" else np.array(_shown_values(tree))
