@@ -34,6 +34,9 @@ class Known:
     def bound(self, each: EquivalenceClass) -> int | None:
         return self.least
 
+    def misfits(self) -> Iterator[str]:
+        return iter(())
+
 
 def release_of(lattice: Lattice, records: list[Record], k: int) -> Release:
     """Make a release of random records."""

@@ -102,3 +102,17 @@ def test_under_matching_settings_arx_and_paper_find_the_same_but_for_ties(case: 
             if lattice.loss(release.classes[taker - 1].state) + 1e-9 < lattice.loss(other.subject.state)
         ]
         assert not tied
+
+
+@pytest.mark.parametrize("case", ["g21_gui_default", "g26_materialised", "g38_categorical", "g28_gs_half"])
+def test_a_replay_says_yes_or_shows_the_first_difference(case: str) -> None:
+    release = unblur.read_release(GOLDEN / case / "output.csv", config_of(case))
+    again = unblur.audit(release, truth=GOLDEN / case / "input.csv", replay=True).replay
+    assert again is not None
+    assert again.same
+    other = Mechanism("arx", {"records_per_iteration": 0.2})
+    differs = unblur.audit(release, truth=GOLDEN / case / "input.csv", replay=True, mechanism=other).replay
+    assert differs is not None
+    assert differs.rows > 0
+    assert differs.first is not None
+    assert differs.expected != differs.found

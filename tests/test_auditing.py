@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 from importlib.resources import files
 from pathlib import Path
@@ -229,11 +230,31 @@ def test_an_interrupt_can_keep_what_is_there() -> None:
     assert "it was interrupted" in validated(audit)["notes"][0]
 
 
-def test_a_config_without_a_mechanism_is_refused_never_taken_for_the_papers() -> None:
+def test_without_a_mechanism_only_what_holds_for_every_local_recoding_is_used() -> None:
     release = release_of(*random_case(3))
     assert release.config.mechanism is None
-    with pytest.raises(ConfigError, match="names no mechanism"):
-        unblur.audit(release)
+    audit = unblur.audit(release)
+    found = validated(audit)
+    assert found["mechanism"] == {"name": "iterative"}
+    by_name = {each["mechanism"]["name"]: each for each in found["alternatives"]}
+    assert set(by_name) == {"paper", "arx", "greedy", "iterative"}
+    assert by_name["paper"]["possible"]
+    assert by_name["paper"]["bits"] >= by_name["greedy"]["bits"] >= by_name["iterative"]["bits"]
+    total = sum(each.bits or 0 for each in audit.everything)
+    assert by_name["iterative"]["bits"] == pytest.approx(total)
+    assert unblur.audit(release, mechanism="iterative").alternatives == ()
+
+
+def test_the_settings_of_an_unknown_run_of_arx_are_narrowed_down() -> None:
+    """A run with 100 iterations, each of which had to release 8 records, contradicts the published algorithm."""
+    from tests.test_arx_golden import GOLDEN, config_of
+
+    release = unblur.read_release(GOLDEN / "g21_gui_default" / "output.csv", config_of("g21_gui_default"))
+    audit = unblur.audit(replace(release, config=replace(release.config, mechanism=None)))
+    possible = {each.name: each.problem is None for each in audit.alternatives}
+    assert possible["ARX, local transformation with 100 iterations (its GUI's default)"]
+    assert possible["any local recoding, step by step"]
+    assert not possible["the published algorithm"]
 
 
 def test_nothing_is_claimed_about_outliers_that_were_suppressed_for_missing_values(tmp_path: Path) -> None:

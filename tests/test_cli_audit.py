@@ -124,7 +124,6 @@ def test_bad_input_is_told_in_one_line_and_nothing_is_written(unblur: Run, clini
     raw = (clinic / "clinic.csv").read_text().splitlines()
     (clinic / "short.csv").write_text("\n".join(raw[:-1]) + "\n")
     (clinic / "turned.csv").write_text("\n".join([raw[0], *raw[:0:-1]]) + "\n")
-    (clinic / "silent.toml").write_text((clinic / "release.toml").read_text().replace('mechanism = "paper"', ""))
     common = ("-c", "release.toml", "--json", "never.json")
     assert "there is no column 'systolic'" in bad(unblur, clinic, "audit", "renamed.csv", *common)
     strange = bad(unblur, clinic, "audit", "strange.csv", *common)
@@ -135,7 +134,6 @@ def test_bad_input_is_told_in_one_line_and_nothing_is_written(unblur: Run, clini
     assert "does not cover the raw value" in bad(
         unblur, clinic, "audit", "release.csv", *common, "--truth", "turned.csv"
     )
-    assert "names no mechanism" in bad(unblur, clinic, "audit", "release.csv", "-c", "silent.toml")
     assert "no such file" in bad(unblur, clinic, "audit", "release.csv", *common, "--truth", "nowhere.csv")
     assert "a gate is FIELD OP NUMBER" in bad(unblur, clinic, "audit", "release.csv", *common, "--fail-on", "ratio")
     assert "give it with --truth" in bad(unblur, clinic, "audit", "release.csv", *common, "--fail-on", "singled_out>0")
@@ -144,6 +142,15 @@ def test_bad_input_is_told_in_one_line_and_nothing_is_written(unblur: Run, clini
         unblur, clinic, "audit", "release.csv", "-c", "release.toml", "--json", "release.csv"
     )
     assert "from 1 to 55" in bad(unblur, clinic, "explain", "release.csv", "-c", "release.toml", "--class", "56")
+
+
+def test_a_config_without_a_mechanism_is_told_what_stating_one_would_add(unblur: Run, clinic: Path) -> None:
+    (clinic / "silent.toml").write_text((clinic / "release.toml").read_text().replace('mechanism = "paper"', ""))
+    done = unblur("audit", "release.csv", "-c", "silent.toml")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "assumed: mechanism iterative" in done.stdout
+    assert "the published algorithm (paper):" in done.stdout
+    assert "(arx, iterations = 100):" in done.stdout
 
 
 def test_explain_puts_a_class_into_words(unblur: Run) -> None:

@@ -23,7 +23,7 @@ from unblur.release import EquivalenceClass, Release
 
 MOST_CHILDREN = 64
 MOST_BLOCKS = 5_000
-"""A problem of more children of a node, or more blocks, is made smaller: the widest attributes' constraints are dropped.
+"""A problem of more children of a node, or more blocks, is made smaller: the constraint of the widest is dropped.
 
 Where the raw values are the children of a leaf there are many, and hardly ever do as many records share one.
 """

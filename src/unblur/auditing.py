@@ -14,11 +14,13 @@ from unblur.attacking import Attack, Target
 from unblur.audits import Audit, Scope, Settings
 from unblur.config import Mechanism
 from unblur.counting.problem import Records
+from unblur.detecting import alternatives
 from unblur.errors import ConfigError, ProgramError
 from unblur.findings import Findings
 from unblur.mechanisms import Order, inference_of
 from unblur.refining import Engine, Refinement, refine, refine_by_enumeration
 from unblur.release import Release
+from unblur.replay import replay as replay_release
 from unblur.risk import Finding, find, with_truth
 from unblur.truth import Truth, read_truth
 from unblur.workspace import Workspace
@@ -33,6 +35,7 @@ def audit(
     *,
     truth: Any = None,
     id: str | None = None,
+    replay: bool = False,
     mechanism: str | Mechanism | None = None,
     order: Order = "sound",
     records: Records | None = None,
@@ -47,6 +50,7 @@ def audit(
     """Find out what a release gives away.
 
     `truth` is the raw table, if you have it: its rows are matched by position, or by the column `id`.
+    With `replay=True` it is anonymized again, and the rows are compared.
     `mechanism` and `records` stand in the config of the release; here they can be replaced.
     `engine="cpsat"` enumerates as the paper does; `budget` limits the time in seconds, and what was not done is said.
     `ablation=True` also counts with each rule left out. `on_interrupt="keep"` makes of Ctrl-C what it makes of a
@@ -62,12 +66,15 @@ def audit(
             raise ConfigError(f"{name} must be {' or '.join(known)}, not {value!r}")
     if jobs < 1 or (budget is not None and budget <= 0):
         raise ConfigError("jobs must be 1 or more, and a budget more than 0 seconds")
-    if id is not None and truth is None:
-        raise ConfigError("id names the column that matches the rows of truth; give truth, too")
+    if (id is not None or replay) and truth is None:
+        raise ConfigError("id and replay are about the raw table; give truth, too")
+    stated = mechanism or release.config.mechanism
     chosen = mechanism_of(release, mechanism)
-    plan = Attack(release.bare(), inference_of(chosen, release, order))
+    inference = inference_of(chosen, release, order)
+    plan = Attack(release.bare(), inference)
     settings = Settings(attack, engine, order, records or release.config.records)
     known_rows = _read_truth(truth, release, id) if truth is not None else None
+    replayed = replay_release(release, truth, chosen, id=id) if replay else None
     job = _Job(plan, engine, settings.records, known_rows, ablation)
     numbers: list[Number] = list(range(len(release.classes)))
     notes = []
@@ -78,6 +85,11 @@ def audit(
         )
     elif release.outliers:
         numbers.append(None)
+    if chosen.name == "arx" and chosen.settings.get("gs_factor"):
+        notes.append(
+            "with a gs_factor above 0 ARX weighs suppression against generalization, so that a cheaper state need not "
+            "have been unusable: only the order of nested states was used, as under iterative"
+        )
     work = _Work(job, numbers, jobs, budget, progress)
     done = work.done(keep=on_interrupt == "keep")
     notes += work.notes(done)
@@ -92,20 +104,21 @@ def audit(
         settings,
         Findings(tuple(findings[: len(release.classes)])),
         findings[-1] if release.outliers else None,
+        misfits=tuple(inference.misfits()),
+        alternatives=alternatives(plan.release, records=settings.records) if stated is None else (),
         ablation=Ablation.over(effects) if ablation else None,
         not_done=len(numbers) - sum(each.finding.refinement is not None for each in done),
+        replay=replayed,
         notes=tuple(notes),
         interrupted=work.interrupted,
     )
 
 
 def mechanism_of(release: Release, mechanism: str | Mechanism | None = None) -> Mechanism:
-    """Return the mechanism that was chosen, or that the config names."""
-    if mechanism is None:
-        mechanism = release.config.mechanism
-    if mechanism is None:
-        raise ConfigError("the config names no mechanism; the one that unblur anonymize writes beside a release does")
-    return mechanism if isinstance(mechanism, Mechanism) else Mechanism.named(mechanism)
+    """Return the mechanism that was chosen, or that the config names, or what holds for every local recoding."""
+    if isinstance(mechanism, str):
+        return Mechanism.named(mechanism)
+    return mechanism or release.config.mechanism or Mechanism("iterative")
 
 
 def _read_truth(truth: Any, release: Release, id: str | None) -> Truth:

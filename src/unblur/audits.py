@@ -13,12 +13,14 @@ from typing import Any, Literal
 from unblur.ablation import Ablation
 from unblur.config import Mechanism, QuasiIdentifier
 from unblur.counting.problem import Records
+from unblur.detecting import Alternative
 from unblur.errors import OutputError
 from unblur.findings import Findings, finite, to_row
 from unblur.mechanisms import Order
 from unblur.output import Outputs, check_target
 from unblur.refining import Engine
 from unblur.release import Release
+from unblur.replay import Replay
 from unblur.risk import Finding, Outcomes, Spread, misfits
 
 SCHEMA = "unblur/audit/1"
@@ -77,10 +79,16 @@ class Audit:
     """Class by class, in the order of the attack."""
     outliers: Finding | None
     """The suppressed records; None if there are none."""
+    misfits: tuple[str, ...] = ()
+    """Why the release as a whole was not made by the mechanism."""
+    alternatives: tuple[Alternative, ...] = ()
+    """The mechanisms it may have been made by, if none was stated."""
     ablation: Ablation | None = None
     """What each rule takes away, over all classes and outliers; None if not asked for."""
     not_done: int = 0
     """How many classes, and outliers, the attack was to come to but did not."""
+    replay: Replay | None = None
+    """How the release differs from one made again from the raw table; None if not asked for."""
     notes: tuple[str, ...] = ()
     """What was not done, and what to bear in mind."""
     interrupted: bool = False
@@ -98,7 +106,8 @@ class Audit:
     @cached_property
     def problems(self) -> tuple[str, ...]:
         """Why the release cannot have been made as stated, a sentence each; none if it can."""
-        return tuple(sentence for each in self.everything for sentence in misfits(each, self.release.config.k))
+        of_classes = (sentence for each in self.everything for sentence in misfits(each, self.release.config.k))
+        return (*self.misfits, *of_classes)
 
     @property
     def fits(self) -> bool:
@@ -141,14 +150,16 @@ class Audit:
         return {
             "schema": SCHEMA,
             "release": self._about_release(),
-            "mechanism": {"name": self.mechanism.name, **{k: _plain(v) for k, v in self.mechanism.settings.items()}},
+            "mechanism": _mechanism_row(self.mechanism),
             "settings": asdict(self.settings),
             "fit": {"ok": self.fits, "problems": list(self.problems)},
             "classes": self.classes.to_rows(),
             "outliers": _outliers_row(self.outliers) if self.outliers else None,
             "joint": None,
             "singling_out": asdict(self.singling_out) if self.singling_out else None,
+            "replay": _replay_row(self.replay) if self.replay else None,
             "ablation": _ablation_rows(self.ablation) if self.ablation else None,
+            "alternatives": [_alternative_row(each) for each in self.alternatives],
             "summary": _summary_row(self.summary),
             "notes": list(self.notes),
         }
@@ -212,6 +223,24 @@ def _spread_row(spread: Spread) -> dict[str, float | None]:
 
 def _ablation_rows(ablation: Ablation) -> dict[str, Any]:
     return {rule: asdict(effect) for rule, effect in ablation.effects.items()}
+
+
+def _replay_row(replay: Replay) -> dict[str, Any]:
+    return {"same": replay.same, "different_rows": replay.rows, "first_row": replay.first}
+
+
+def _alternative_row(each: Alternative) -> dict[str, Any]:
+    return {
+        "name": each.name,
+        "mechanism": _mechanism_row(each.mechanism),
+        "possible": each.problem is None,
+        "problem": each.problem,
+        "bits": each.bits,
+    }
+
+
+def _mechanism_row(mechanism: Mechanism) -> dict[str, Any]:
+    return {"name": mechanism.name, **{name: _plain(value) for name, value in mechanism.settings.items()}}
 
 
 def _plain(value: Any) -> Any:

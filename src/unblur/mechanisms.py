@@ -29,6 +29,7 @@ A label may stand on two layers (a node with a single child). Then the state of 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -62,6 +63,10 @@ class Inference(Protocol):
         """The number that children of k records or more do not reach together in a class."""
         ...
 
+    def misfits(self) -> Iterator[str]:
+        """Say, a sentence each, why the release as a whole was not made by this mechanism."""
+        ...
+
 
 def inference_of(mechanism: Mechanism, release: Release, order: Order = "sound") -> Inference:
     """Say what may be inferred from a release that was made by a mechanism."""
@@ -88,6 +93,9 @@ class NoInference:
     def bound(self, each: EquivalenceClass) -> int | None:
         return None
 
+    def misfits(self) -> Iterator[str]:
+        return iter(())
+
 
 @dataclass(frozen=True)
 class PaperInference:
@@ -102,6 +110,9 @@ class PaperInference:
 
     def bound(self, each: EquivalenceClass) -> int | None:
         return self.k
+
+    def misfits(self) -> Iterator[str]:
+        return iter(())
 
     def _key(self, state: State) -> tuple[object, ...]:
         if state not in self._keys:
@@ -125,6 +136,9 @@ class IterativeInference:
 
     def bound(self, each: EquivalenceClass) -> int | None:
         return None
+
+    def misfits(self) -> Iterator[str]:
+        return iter(())
 
     def coarsest(self, each: EquivalenceClass) -> State:
         """The coarsest state that a class may have: up the layers on which its labels stand, too."""
@@ -158,6 +172,9 @@ class GreedyInference:
     def bound(self, each: EquivalenceClass) -> int | None:
         states = self.used.states(each)
         return max(self.release.config.k, max(self._required(state) for state in states))
+
+    def misfits(self) -> Iterator[str]:
+        return iter(())
 
     def _required(self, state: State) -> int:
         carried = self.used.carried[state]
@@ -267,6 +284,14 @@ class ArxRule:
         """What an iteration must release when so many records remain, in ARX's floating-point arithmetic."""
         return remaining - floor((1 - min(1.0, self.share * rows / remaining)) * remaining)
 
+    def fewest(self, rows: int) -> int:
+        """The fewest that an iteration must release while more remain."""
+        if rows > MANY:
+            return floor(self.share * rows)
+        numbers = np.arange(floor(self.share * rows) + 1, rows + 1, dtype=np.float64)
+        allowed = np.floor((1 - np.minimum(1.0, self.share * rows / numbers)) * numbers)
+        return int((numbers - allowed).min(initial=rows))
+
     def most(self, rows: int, least: int, most: int) -> int:
         """The most that an iteration may have had to release, when between `least` and `most` records remained."""
         if most <= MANY:
@@ -288,6 +313,20 @@ class ArxInference:
 
     def bound(self, each: EquivalenceClass) -> int | None:
         return max(self.release.config.k, max(self.required(state) for state in self.used.states(each)))
+
+    def misfits(self) -> Iterator[str]:
+        """States that carry fewer records than an iteration must release; the last one, and the first, may."""
+        rows = self.release.rows
+        required = self.rule.fewest(rows)
+        short = [state for state in self.used.certain if self.used.carried[state] < required]
+        excused = 1 + (self.rule.first(rows) < required)
+        inner = [state for state in short if self.used.is_inner(state)]
+        if inner or len(short) > excused:
+            state = min(inner or short)
+            yield (
+                f"the state {state} carries {self.used.carried[state]:,} records, "
+                f"but ARX under these settings releases at least {required:,} in an iteration"
+            )
 
     def required(self, state: State) -> int:
         """What a state had to release at most, and it did release that."""

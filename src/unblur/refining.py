@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -40,16 +40,22 @@ class Refinement:
 
 
 def refine(attack: Attack, target: Target, records: Records) -> Refinement:
-    """Count exactly, without enumeration."""
+    """Count exactly, without enumeration; also what is certain, and the odds of somebody alone in a cell."""
+    left, counts = Placements(attack.grid, target.problem, records), count(attack, target, records)
+    if not counts.plausible:
+        return replace(counts, certain_records=0)
+    certain, alone = sum(left.certain().values()), left.singling_out_odds()
+    return replace(counts, certain_records=certain, singling_out=alone)
+
+
+def count(attack: Attack, target: Target, records: Records) -> Refinement:
+    """Count exactly, and nothing more."""
     left = Placements(attack.grid, target.problem, records)
-    plausible = left.count_solutions()
     return Refinement(
-        plausible,
+        left.count_solutions(),
         left.count_combinations(),
         counted="at_most" if target.dropped else "exact",
         free_cells=_free_cells(target),
-        certain_records=sum(left.certain().values()) if plausible else 0,
-        singling_out=left.singling_out_odds() if plausible else None,
     )
 
 

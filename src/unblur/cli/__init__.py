@@ -138,6 +138,9 @@ def _audit(
     id: Annotated[
         str | None, typer.Option("--id", help="The column that matches the rows of --truth (else their position).")
     ] = None,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Make the release again from --truth, and show the first difference.")
+    ] = False,
     engine: Annotated[
         Literal["exact", "cpsat"], typer.Option(help="Count exactly, or enumerate as the paper does.")
     ] = "exact",
@@ -165,6 +168,7 @@ def _audit(
         config=config,
         truth=truth,
         id=id,
+        replay=replay,
         engine=engine,
         order=order,
         mechanism=mechanism,

@@ -15,7 +15,7 @@ from unblur.auditing import audit
 from unblur.audits import Audit
 from unblur.cli.explain import percent
 from unblur.cli.progress import progress_bar
-from unblur.config import Config
+from unblur.config import Config, Mechanism
 from unblur.errors import ConfigError
 from unblur.gates import Gate
 from unblur.output import Outputs, check_target
@@ -129,7 +129,9 @@ def describe(result: Audit) -> Iterator[str]:
     if summary.certain_records:
         yield f"{_number(summary.certain_records, 'record')} can be placed in a cell with certainty."
     yield from _with_truth(result)
+    yield from _replay(result)
     yield from _ablation(result)
+    yield from _alternatives(result)
     for note in result.notes:
         yield f"note: {note}"
     yield "Evidence for review, not a certificate."
@@ -181,12 +183,44 @@ def _with_truth(result: Audit) -> Iterator[str]:
     )
 
 
+def _replay(result: Audit) -> Iterator[str]:
+    found = result.replay
+    if found is None:
+        return
+    if found.same:
+        yield "Replay: this is what the mechanism makes of the raw table, row by row."
+        return
+    names = [each.name for each in result.release.config.quasi_identifiers]
+    expected, given = (
+        ", ".join(map(" ".join, zip(names, labels, strict=True))) for labels in (found.expected, found.found)
+    )
+    differ = f"{_number(found.rows, 'row')} of {result.release.rows:,} differ"
+    yield f"Replay: {differ} from what the mechanism makes of the raw table."
+    yield f"  The first is row {found.first:,}: {expected} was to be expected, {given} is published."
+
+
 def _ablation(result: Audit) -> Iterator[str]:
     if result.ablation is None:
         return
     yield "What each rule takes away, in bits over all classes:    alone    on top of the others"
     for rule, effect in result.ablation.effects.items():
         yield f"  {rule:<48}{_bits(effect.alone):>11}{_bits(effect.last):>25}"
+
+
+def _alternatives(result: Audit) -> Iterator[str]:
+    if not result.alternatives:
+        return
+    yield ""
+    yield "The config names no mechanism, so only what holds for every local recoding was used. Stating more would add:"
+    for each in result.alternatives:
+        verdict = f"{each.bits:,.1f} bits in all" if each.bits is not None else f"not possible: {each.problem}"
+        yield f"  {each.name} ({_written(each.mechanism)}): {verdict}"
+    yield "State it as `mechanism = ...` in the config only if you know that it is so."
+
+
+def _written(mechanism: Mechanism) -> str:
+    settings = "".join(f", {name} = {value}" for name, value in mechanism.settings.items())
+    return f"{mechanism.name}{settings}"
 
 
 def _bits(bits: float | None) -> str:
