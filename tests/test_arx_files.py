@@ -25,6 +25,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import examples
+from unblur.anonymizing import anonymize
 from unblur.arx import archive, serialized
 from unblur.arx.builders import Ends, IntervalBuilder, Part, read_builder
 from unblur.arx.project import Project, read_project
@@ -456,6 +457,14 @@ def test_the_config_of_a_project_reads_its_release_also_when_written_down(case: 
     assert (release.rows, release.outliers) == (len(project.output), 0)
     assert sum(each.size for each in release.classes) == sum(step.records for step in project.run.steps)
     same_when_written(project, tmp_path)
+
+
+@pytest.mark.parametrize("case", PROJECTS)
+def test_the_output_can_be_made_again_from_what_a_project_tells(case: str, tmp_path: Path) -> None:
+    project = read_project(GOLDEN / case / "project.deid")
+    project.write_table(tmp_path / "table.csv")
+    release = anonymize(tmp_path / "table.csv", project.config())
+    assert [tuple(row.values()) for row in release.to_arrow().to_pylist()] == list(project.output)
 
 
 def same_when_written(project: Project, folder: Path) -> Config:

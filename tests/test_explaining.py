@@ -335,7 +335,7 @@ def test_an_infeasible_class_does_not_fit_and_has_no_odds() -> None:
     text = told(given, 1)
     assert "What is left: nothing. No way to fill in the raw data leads to this release" in text
     assert "class 1 covers 2 cells" in text
-    assert "No narrower label may hold 3 or more of these records" in text
+    assert "No narrower labels may hold 3 or more of these records" in text
 
 
 def test_a_class_without_a_free_cell_does_not_fit() -> None:

@@ -157,7 +157,7 @@ def _reasons(explanation: Explanation) -> Iterator[str]:
 def _limit(explanation: Explanation) -> Iterator[str]:
     if explanation.published and explanation.bound is not None and explanation.size >= explanation.bound:
         yield _item(
-            f"No narrower label may hold {explanation.bound} or more of these records: it would have been used."
+            f"No narrower labels may hold {explanation.bound} or more of these records: they would have been used."
         )
 
 
@@ -193,10 +193,20 @@ def _rule(explanation: Explanation) -> Iterator[str]:
     bounded = [split for split in explanation.children if split.bounded]
     if bounded:
         yield _item(
-            f"Had {explanation.bound} or more of these records shared a narrower label, they would have been published "
-            f"under it. So, of the {_records(explanation.size)}:",
+            f"{_why(explanation)} So, of the {_records(explanation.size)}:",
             [f"- {_spread(split, explanation.size)}" for split in bounded],
         )
+
+
+def _why(explanation: Explanation) -> str:
+    """Say why narrower labels cannot hold too many."""
+    if explanation.bound == explanation.k:
+        many = f"Had {explanation.k} or more of these records shared a narrower label"
+        return f"{many}, they would have been published under it."
+    return (
+        f"Had narrower labels, each with {explanation.k} or more of these records, held {explanation.bound} of them "
+        "together, a finer and cheaper step would have released them."
+    )
 
 
 def _spread(split: Split, size: int) -> str:
