@@ -39,7 +39,7 @@ LAYERS = [
     ["unblur.findings", "unblur.detecting"],
     ["unblur.sources"],
     ["unblur.cells", "unblur.output", "unblur.reading"],
-    ["unblur.truth", "unblur.arx.replaying"],
+    ["unblur.truth", "unblur.leaks", "unblur.arx.replaying"],
     ["unblur.building.profiling", "unblur.building.laminar"],
     ["unblur.building.drafts"],
     ["unblur.building", "unblur.building.intervals", "unblur.building.dates", "unblur.building.masks"],

@@ -17,6 +17,7 @@ from unblur.counting.problem import Records
 from unblur.detecting import alternatives
 from unblur.errors import ConfigError, ProgramError
 from unblur.findings import Findings
+from unblur.leaks import find_leaks
 from unblur.mechanisms import Order, inference_of
 from unblur.refining import Engine, Refinement, refine, refine_by_enumeration
 from unblur.release import Release
@@ -108,6 +109,7 @@ def audit(
         alternatives=alternatives(plan.release, records=settings.records) if stated is None else (),
         ablation=Ablation.over(effects) if ablation else None,
         not_done=len(numbers) - sum(each.finding.refinement is not None for each in done),
+        leaks=find_leaks(release, matched_by_position=truth is not None and id is None),
         replay=replayed,
         notes=tuple(notes),
         interrupted=work.interrupted,

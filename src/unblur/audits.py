@@ -16,6 +16,7 @@ from unblur.counting.problem import Records
 from unblur.detecting import Alternative
 from unblur.errors import OutputError
 from unblur.findings import Findings, finite, to_row
+from unblur.leaks import Leak
 from unblur.mechanisms import Order
 from unblur.output import Outputs, check_target
 from unblur.refining import Engine
@@ -87,6 +88,8 @@ class Audit:
     """What each rule takes away, over all classes and outliers; None if not asked for."""
     not_done: int = 0
     """How many classes, and outliers, the attack was to come to but did not."""
+    leaks: tuple[Leak, ...] = ()
+    """What gives something away around the classes."""
     replay: Replay | None = None
     """How the release differs from one made again from the raw table; None if not asked for."""
     notes: tuple[str, ...] = ()
@@ -157,6 +160,7 @@ class Audit:
             "outliers": _outliers_row(self.outliers) if self.outliers else None,
             "joint": None,
             "singling_out": asdict(self.singling_out) if self.singling_out else None,
+            "leaks": [asdict(each) for each in self.leaks],
             "replay": _replay_row(self.replay) if self.replay else None,
             "ablation": _ablation_rows(self.ablation) if self.ablation else None,
             "alternatives": [_alternative_row(each) for each in self.alternatives],

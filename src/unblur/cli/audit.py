@@ -132,6 +132,8 @@ def describe(result: Audit) -> Iterator[str]:
     yield from _replay(result)
     yield from _ablation(result)
     yield from _alternatives(result)
+    for leak in result.leaks:
+        yield f"leak: {leak.finding}. What to do: {leak.remedy}."
     for note in result.notes:
         yield f"note: {note}"
     yield "Evidence for review, not a certificate."

@@ -1,0 +1,139 @@
+"""Leaks around a release: what gives something away that no count of placements shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from unblur.arx.hierarchy_csv import listed_values
+from unblur.config import QuasiIdentifier
+from unblur.errors import ConfigError
+from unblur.hierarchy import IntervalHierarchy
+from unblur.release import Release
+from unblur.tables import Table
+from unblur.workspace import Workspace
+
+Kind = Literal[
+    "identifier_column", "below_k", "raw_values", "few_suppressed", "observed_values", "original_order", "short_leaves"
+]
+
+
+@dataclass(frozen=True)
+class Leak:
+    """Something that a release, or what lies around it, gives away, and what to do about it."""
+
+    kind: Kind
+    finding: str
+    remedy: str
+
+
+def find_leaks(release: Release, *, matched_by_position: bool = False) -> tuple[Leak, ...]:
+    """Look around a release; `matched_by_position` says that its rows are known to stand in their original order."""
+    return (
+        *_identifier_columns(release),
+        *_small_classes(release),
+        *_raw_values(release),
+        *_few_suppressed(release),
+        *_observed_values(release),
+        *_original_order(matched_by_position),
+        *_short_leaves(release),
+    )
+
+
+def _identifier_columns(release: Release) -> Iterator[Leak]:
+    """Columns that are different in every row."""
+    with Workspace() as workspace:
+        try:
+            table = release.open_rows(workspace)
+        except ConfigError:  # only classes are known
+            return
+        for name in _different_everywhere(table, {each.name for each in release.config.quasi_identifiers}):
+            yield Leak(
+                "identifier_column",
+                f"the column {name!r} has another value in every row: whoever knows one finds the row",
+                "leave the column out, or replace its values by random ones that are kept nowhere else",
+            )
+
+
+def _different_everywhere(table: Table, known: set[str]) -> list[str]:
+    others = [name for name in table.columns if name not in known]
+    if not others:
+        return []
+    counts: dict[str, Any] = {f"n{i}": table.rows[name].nunique() for i, name in enumerate(others)}
+    found = table.fetch(table.rows.aggregate(rows=table.rows.count(), **counts)).to_pylist()[0]
+    return [name for i, name in enumerate(others) if found["rows"] > 1 and found[f"n{i}"] == found["rows"]]
+
+
+def _small_classes(release: Release) -> Iterator[Leak]:
+    small = sum(each.size < release.config.k for each in release.classes)
+    if small:
+        classes = "1 class has" if small == 1 else f"{small:,} classes have"
+        yield Leak(
+            "below_k",
+            f"{classes} fewer than k = {release.config.k} records",
+            "suppress these rows, or find out why they are there: k is another, or rows were removed afterwards",
+        )
+
+
+def _raw_values(release: Release) -> Iterator[Leak]:
+    for i, attribute in enumerate(release.config.quasi_identifiers):
+        records = sum(each.size for each in release.classes if each.state[i] == 0)
+        if records and attribute.hierarchy.nodes(0) > attribute.hierarchy.nodes(1):
+            yield Leak(
+                "raw_values",
+                f"{records:,} records show their raw value of {attribute.name!r}",
+                "if that is not meant, set finest_layer = 1 (in ARX: minimum generalization 1) and anonymize again",
+            )
+
+
+def _few_suppressed(release: Release) -> Iterator[Leak]:
+    if 0 < release.outliers < release.config.k:
+        yield Leak(
+            "few_suppressed",
+            f"the {release.outliers} suppressed rows share one label and are fewer than k = {release.config.k}: "
+            "counted as a class they break k, and their other columns stand alone",
+            "leave suppressed rows out of the release, and publish only how many there were",
+        )
+
+
+def _observed_values(release: Release) -> Iterator[Leak]:
+    """Hierarchy files that list only some of the values of an interval attribute."""
+    for attribute in release.config.quasi_identifiers:
+        tree = attribute.hierarchy
+        if "hierarchy" not in attribute.source or not isinstance(tree, IntervalHierarchy):
+            continue
+        listed = len(set(listed_values(release.config.folder / str(attribute.source["hierarchy"]))))
+        if tree.nodes(1) * 2 < listed < tree.values:
+            yield Leak(
+                "observed_values",
+                f"the hierarchy file of {attribute.name!r} lists {listed:,} of {tree.values:,} values: "
+                "if these are the values that occur, the file tells them",
+                "publish a file with one row per interval (unblur hierarchy build), or none",
+            )
+
+
+def _original_order(matched_by_position: bool) -> Iterator[Leak]:
+    if matched_by_position:
+        yield Leak(
+            "original_order",
+            "the rows stand in the order of the raw table: if that follows a value or a date, it can be read off",
+            "shuffle the rows before publishing",
+        )
+
+
+def _short_leaves(release: Release) -> Iterator[Leak]:
+    for attribute in release.config.quasi_identifiers:
+        if (width := _shortest(attribute)) is not None and width < 1:
+            yield Leak(
+                "short_leaves",
+                f"an interval of {attribute.name!r} is {width:g} long: below 1, ARX's loss counts it as a single value",
+                "if ARX is to make the release, rescale the attribute first, for example from ratios to per mille",
+            )
+
+
+def _shortest(attribute: QuasiIdentifier) -> float | None:
+    tree = attribute.hierarchy
+    if not isinstance(tree, IntervalHierarchy):
+        return None
+    return min(float(high - low) for low, high in zip(tree.bounds, tree.bounds[1:], strict=False))
