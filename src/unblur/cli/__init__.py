@@ -129,9 +129,11 @@ def _anonymize(
 @app.command("audit")
 def _audit(
     release: Annotated[
-        str, typer.Argument(help="CSV, TSV, Parquet or Excel file, - for standard input, or a URL with #table.")
+        str, typer.Argument(help="CSV, TSV, Parquet or Excel file, -, a URL with #table, or a .deid project of ARX.")
     ],
-    config: Annotated[Path, typer.Option("--config", "-c", help="The TOML file that describes the release.")],
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", help="The TOML file that describes the release.")
+    ] = None,
     truth: Annotated[
         str | None, typer.Option(help="The raw table: shows who is really singled out, and that the audit is sound.")
     ] = None,

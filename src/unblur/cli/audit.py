@@ -14,12 +14,14 @@ import typer
 from unblur.auditing import audit
 from unblur.audits import Audit
 from unblur.cli.explain import percent
-from unblur.cli.progress import progress_bar
+from unblur.cli.progress import Show, progress_bar
 from unblur.config import Config, Mechanism
 from unblur.errors import ConfigError
 from unblur.gates import Gate
 from unblur.output import Outputs, check_target
+from unblur.projects import open_project
 from unblur.reading import read_release
+from unblur.release import Release
 from unblur.risk import Finding, Spread
 
 FAILED, MISFIT = 1, 3
@@ -31,7 +33,7 @@ MOST_PROBLEMS = 10
 def run(
     release: str,
     *,
-    config: Path,
+    config: Path | None,
     json: str | None = None,
     fail_on: Sequence[str] = (),
     budget: str | None = None,
@@ -45,31 +47,57 @@ def run(
         raise ConfigError("--fail-on singled_out: only the raw table can tell; give it with --truth")
     if release == "-" and truth == "-":
         raise ConfigError("only one of the release and the truth can come from standard input")
-    seconds = parse_budget(budget) if budget else None
-    description = Config.read(config)
-    target = Path(json) if json not in (None, "-") else None
-    if target:
-        check_target(target, [Path(release), Path(truth or release), *description.paths])
-    with progress_bar("reading the release") as show:
-        opened = read_release(release, description, encoding=encoding)
-        result = audit(
-            opened,
-            truth=truth,
-            budget=seconds,
-            progress=lambda done, of: show(description="attacking the classes", completed=done, total=of),
-            on_interrupt="keep",
-            **options,
-        )
+    options["budget"] = parse_budget(budget) if budget else None
+    target = Path(json) if json is not None and json != "-" else None
+    told: tuple[str, ...] = ()
+    if is_project(release):
+        _check_project_options(config, truth)
+        if target:
+            check_target(target, [Path(release)])
+        with progress_bar("reading the project") as show, open_project(Path(release)) as opened:
+            told = opened.findings
+            options["replay"] = opened.project.mechanism.name in ("paper", "arx")
+            result = _audit(opened.release, show, truth=opened.table, **options)
+    else:
+        if config is None:
+            raise ConfigError(
+                "--config is needed: the TOML file that describes the release (only a .deid project has its own)"
+            )
+        description = Config.read(config)
+        if target:
+            check_target(target, [Path(release), Path(truth or release), *description.paths])
+        with progress_bar("reading the release") as show:
+            read = read_release(release, description, encoding=encoding)
+            result = _audit(read, show, truth=truth, **options)
     if target:
         with Outputs() as outputs:
             outputs.write_text(target, result.to_json())
     if json == "-":
         sys.stdout.write(result.to_json())
     else:
-        print("\n".join(describe(result)))
+        print("\n".join([*told, *describe(result)]))
         if target:
             print(f"\nresult: {target}")
     conclude(result, gates)
+
+
+def is_project(source: str) -> bool:
+    """Whether this is a project of ARX."""
+    return source.lower().endswith(".deid")
+
+
+def _check_project_options(config: Path | None, truth: str | None) -> None:
+    if config is not None or truth is not None:
+        raise ConfigError("a .deid project has its own config and raw table; leave --config and --truth out")
+
+
+def _audit(release: Release, show: Show, **options: Any) -> Audit:
+    return audit(
+        release,
+        progress=lambda done, of: show(description="attacking the classes", completed=done, total=of),
+        on_interrupt="keep",
+        **options,
+    )
 
 
 def conclude(result: Audit, gates: Sequence[Gate]) -> None:
