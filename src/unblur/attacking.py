@@ -21,12 +21,11 @@ from unblur.mechanisms import Inference
 from unblur.overlaps import overlapping_pairs
 from unblur.release import EquivalenceClass, Release
 
+FEW_BLOCKS = 400
+"""Where children are the raw values of a leaf, more blocks are not worth it: hardly ever do k records share a value."""
 MOST_CHILDREN = 64
 MOST_BLOCKS = 5_000
-"""A problem of more children of a node, or more blocks, is made smaller: the constraint of the widest is dropped.
-
-Where the raw values are the children of a leaf there are many, and hardly ever do as many records share one.
-"""
+"""A problem of more children of a node, or more blocks, is made smaller: the constraint of the widest is dropped."""
 EFFORT = 30_000_000
 """So many steps, about half a second, may be spent on counting a class; beyond, constraints are dropped likewise."""
 
@@ -93,8 +92,9 @@ class Attack:
         if most_children is not None:
             children = {attribute: spans for attribute, spans in children.items() if len(spans) <= most_children}
         dropped = []
-        while bound is not None and self._too_much(subject.size, bound, children):
-            widest = max(children, key=lambda attribute: len(children[attribute]))
+        while bound is not None and self._too_much(subject, bound, children):
+            raw = [attribute for attribute in children if subject.state[attribute] == 1]
+            widest = max(raw or children, key=lambda attribute: len(children[attribute]))
             del children[widest]
             dropped.append(widest)
         box = self.grid.box(subject.state, subject.segment)
@@ -133,11 +133,12 @@ class Attack:
                 found[one].append(other)
         return [sorted(numbers) for numbers in found]
 
-    def _too_much(self, size: int, bound: int, children: Mapping[int, list[Span]]) -> bool:
+    def _too_much(self, subject: EquivalenceClass, bound: int, children: Mapping[int, list[Span]]) -> bool:
         fanouts, k = [len(spans) for spans in children.values()], self.release.config.k
-        if max(fanouts, default=0) > MOST_CHILDREN or prod(fanouts) > MOST_BLOCKS:
+        most = FEW_BLOCKS if any(subject.state[attribute] == 1 for attribute in children) else MOST_BLOCKS
+        if max(fanouts, default=0) > MOST_CHILDREN or prod(fanouts) > most:
             return True
-        return estimated_work(size, bound, fanouts, k) > self.effort
+        return estimated_work(subject.size, bound, fanouts, k) > self.effort
 
 
 def _parts(whole: Span, children: Sequence[Span]) -> list[tuple[int, Span]]:

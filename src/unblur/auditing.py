@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -17,13 +18,14 @@ from unblur.counting.problem import Records
 from unblur.detecting import alternatives
 from unblur.errors import ConfigError, ProgramError
 from unblur.findings import Findings
+from unblur.grid import Grid
 from unblur.leaks import find_leaks
 from unblur.mechanisms import Order, inference_of
 from unblur.refining import Engine, Refinement, refine, refine_by_enumeration
 from unblur.release import Release
 from unblur.replay import replay as replay_release
 from unblur.risk import Finding, find, with_truth
-from unblur.truth import Truth, read_truth
+from unblur.truth import Cell, Truth, read_truth
 from unblur.workspace import Workspace
 
 Progress = Callable[[int, int], None]
@@ -125,7 +127,11 @@ def mechanism_of(release: Release, mechanism: str | Mechanism | None = None) -> 
 
 def _read_truth(truth: Any, release: Release, id: str | None) -> Truth:
     with Workspace() as workspace:
-        return read_truth(truth, release, release.open_rows(workspace), id_column=id)
+        found = read_truth(truth, release, release.open_rows(workspace), id_column=id)
+    grid, totals = Grid(release.config.lattice), Counter[Cell]()
+    for cell, n in found.totals.items():
+        totals[grid.leaf(cell)] += n
+    return replace(found, totals=totals)
 
 
 def _missing(release: Release) -> int:

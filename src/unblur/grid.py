@@ -81,6 +81,25 @@ class Grid:
             for axis, low, position in zip(self._axes, self.lattice.finest, cell, strict=True)
         )
 
+    @cached_property
+    def has_points(self) -> bool:
+        """Whether cells are finer than the leaves of some interval attribute: raw values of a number."""
+        return any(axis.leaf is not None for axis in self._axes)
+
+    def leaf(self, cell: Sequence[int]) -> tuple[int, ...]:
+        """Find the leaf that a cell lies in; the cell itself if it is one."""
+        return tuple(
+            position if axis.leaf is None else int(axis.leaf[position])
+            for axis, position in zip(self._axes, cell, strict=True)
+        )
+
+    def leaves(self, box: Box) -> Box:
+        """The leaves that a box touches, as a box of their own."""
+        return tuple(
+            span if axis.leaf is None else (int(axis.leaf[span[0]]), int(axis.leaf[span[1] - 1]) + 1)
+            for axis, span in zip(self._axes, box, strict=True)
+        )
+
     def positions(self, attribute: int) -> Ranks:
         """Return, for each node of the finest layer by rank, its position on the axis."""
         return self._axes[attribute].position
@@ -134,6 +153,11 @@ class _Axis:
             self.ends[layer] = np.empty(tree.nodes(layer), np.int64)
             self.ends[layer][ordered[first]] = np.concatenate((first[1:], [len(nodes)]))
         self._counted: dict[Span, Counter[int]] = {}
+        # What people call a cell is a leaf: a single raw value of a number tells nobody apart.
+        self.leaf: Ranks | None = None
+        if finest == 0 and tree.kind == "interval":
+            leaves = tree.climb(self.order, 0, 1)
+            self.leaf = np.cumsum(np.concatenate(([0], leaves[1:] != leaves[:-1])))
 
     def lengths_in(self, span: Span) -> Counter[int]:
         """How many nodes of a span have each length."""

@@ -12,6 +12,7 @@ from unblur.counting.placements import Placements
 from unblur.counting.problem import Records
 from unblur.errors import MissingExtraError, ProgramError
 
+MOST_LEAVES = 100_000
 Engine = Literal["exact", "cpsat"]
 Counted = Literal["exact", "at_most", "at_least"]
 """Exact, or a bound: a rule was left out (at most so many), or a limit ended the search (at least so many)."""
@@ -26,8 +27,8 @@ class Refinement:
     combinations: Count
     """Ways to say how many records each cell holds."""
     counted: Counted
-    free_cells: int
-    """Cells of the segment that no earlier class has emptied."""
+    free_cells: int | None
+    """Cells of the segment that no earlier class has emptied; None if they are too many to count."""
     certain_records: int | None = None
     """Records whose cell is certain; None if not looked for."""
     singling_out: Fraction | None = None
@@ -55,7 +56,7 @@ def count(attack: Attack, target: Target, records: Records) -> Refinement:
         left.count_solutions(),
         left.count_combinations(),
         counted="at_most" if target.dropped else "exact",
-        free_cells=_free_cells(target),
+        free_cells=_free_cells(attack, target),
     )
 
 
@@ -77,9 +78,14 @@ def refine_by_enumeration(
         Count.of(found.solutions(records)),
         Count.of(found.combinations),
         counted="exact" if found.complete else "at_least",
-        free_cells=_free_cells(target),
+        free_cells=_free_cells(attack, target),
     )
 
 
-def _free_cells(target: Target) -> int:
-    return sum(free.cells for free in target.problem.free.values())
+def _free_cells(attack: Attack, target: Target) -> int | None:
+    if not attack.grid.has_points:
+        return sum(free.cells for free in target.problem.free.values())
+    leaves = [attack.grid.leaves(piece) for free in target.problem.free.values() for piece in free.pieces]
+    if sum(map(attack.grid.count_cells, leaves)) > MOST_LEAVES:
+        return None
+    return len({cell for box in leaves for cell in attack.grid.cells(box)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import fsum, inf, log2
@@ -91,8 +92,8 @@ def find(attack: Attack, number: int | None, target: Target, records: Records) -
         None if number is None else number + 1,
         target.subject,
         attack.release.labels(target.subject) if number is not None else (ROOT_LABEL,) * len(target.box),
-        basic=target.subject.state == attack.release.config.lattice.finest,
-        cells=attack.grid.count_cells(target.box),
+        basic=attack.grid.count_cells(attack.grid.leaves(target.box)) == 1,
+        cells=attack.grid.count_cells(attack.grid.leaves(target.box)),
         published=published_solutions(attack.grid.volume(target.box), target.subject.size, records),
         taken_by=() if number is None else tuple(taker + 1 for taker in target.takers),
         refinement=None,
@@ -121,9 +122,12 @@ def with_truth(
     totals: Mapping[Cell, int],
     records: Records,
 ) -> Finding:
-    """Compare with the raw table: the true placement of the class, and all records per cell."""
-    singles = [cell for cell, n in placement.items() if n == 1]
-    alone = sum(totals[cell] == 1 for cell in singles)
+    """Compare with the raw table: the true placement of the class, and all records per leaf."""
+    leaves: Counter[Cell] = Counter()
+    for cell, n in placement.items():
+        leaves[attack.grid.leaf(cell)] += n
+    singles = [leaf for leaf, n in leaves.items() if n == 1]
+    alone = sum(totals[leaf] == 1 for leaf in singles)
     feasible = Placements(attack.grid, target.problem, records).allows(placement)
     return replace(finding, truth=SinglingOut(feasible, len(singles), alone))
 

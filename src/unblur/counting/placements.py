@@ -77,32 +77,45 @@ class Placements:
         return all(map(self.problem.allows, by_attribute.values()))
 
     def certain(self) -> dict[Cell, int]:
-        """The cells that hold records in every placement, and at least how many."""
-        found = {}
-        for block in self._unavoidable():
-            free, least = self.problem.free[block], self._least(block)
-            for cell in self._cells(free) if least else ():
-                if n := max(0, least - self._room(free.volume - self._volume(cell))):
-                    found[cell] = n
+        """The leaves (cells, unless these are finer) that hold records in every placement, and at least how many."""
+        groups = self._groups()
+        left = set(groups)
+        for leaf, blocks in groups.items():
+            if leaf in left and (taken := self._put_elsewhere(blocks)) is not None:
+                left = {each for each in left if groups[each] & taken}
+        least = {leaf: self._least(groups[leaf]) for leaf in left}
+        return {leaf: n for leaf, n in least.items() if n} | self._crowded()
+
+    def _groups(self) -> dict[Cell, frozenset[Block]]:
+        """The blocks that lie in a single leaf, leaf by leaf."""
+        groups: dict[Cell, set[Block]] = defaultdict(set)
+        for block in self.problem.blocks:
+            touched = {self.grid.leaves(piece) for piece in self.problem.free[block].pieces}
+            if len(touched) == 1 and self.grid.count_cells(box := touched.pop()) == 1:
+                groups[tuple(first for first, _ in box)].add(block)
+        return {leaf: frozenset(blocks) for leaf, blocks in groups.items()}
+
+    def _crowded(self) -> dict[Cell, int]:
+        """Cells that distinct records must fill because the others of their block are full."""
+        found: dict[Cell, int] = {}
+        if self.records == "any" or self.grid.has_points:
+            return found
+        for block in self.problem.blocks:
+            free = self.problem.free[block]
+            most = max(self.grid.cell_volumes(free))
+            if 1 < free.cells <= MOST_CELLS and free.volume - most < self.problem.size:
+                least = self._least(frozenset([block]))
+                for cell in self._cells(free) if least else ():
+                    if (n := least - self._room(free.volume - self._volume(cell))) > 0:
+                        found[cell] = n
         return found
 
-    def _unavoidable(self) -> set[Block]:
-        """The blocks that may have a certain cell: those that no placement found so far leaves empty."""
-        left = {block for block in self.problem.blocks if self._may_have_certain_cell(self.problem.free[block])}
-        for block in self.problem.blocks:
-            if block in left and (taken := self._put_elsewhere(block)) is not None:
-                left &= taken
-        return left
-
-    def _may_have_certain_cell(self, free: Free) -> bool:
-        return free.cells == 1 or (self.records == "distinct" and free.cells <= MOST_CELLS)
-
-    def _put_elsewhere(self, avoided: Block) -> set[Block] | None:
-        """Try to place all records without a block: fill the others one by one; None if that does not succeed."""
+    def _put_elsewhere(self, avoided: frozenset[Block]) -> set[Block] | None:
+        """Try to place all records without some blocks: fill the others one by one; None if that does not succeed."""
         for blocks in (self.problem.blocks, self.problem.blocks[::-1]):
             left, held, taken = self.problem.size, Counter[tuple[int, int]](), set()
             for block in blocks:
-                if left and block != avoided and (n := min(left, self._space(block, held))) > 0:
+                if left and block not in avoided and (n := min(left, self._space(block, held))) > 0:
                     taken.add(block)
                     left -= n
                     held.update(dict.fromkeys(enumerate(block), n))
@@ -121,10 +134,13 @@ class Placements:
         """How many of the class's records fit in a volume."""
         return min(volume, self.problem.size) if self.records == "distinct" or not volume else self.problem.size
 
-    def _least(self, block: Block) -> int:
-        """The fewest records that a block may hold."""
-        if len(self.problem.blocks) == 1:
+    def _least(self, blocks: frozenset[Block]) -> int:
+        """The fewest records that some blocks may hold together."""
+        if len(blocks) == len(self.problem.blocks):
             return self.problem.size
+        if len(blocks) > 1:
+            return next(n for n, chance in enumerate(self.held(sorted(blocks))) if chance)
+        (block,) = blocks
         return next(n for n in range(self.problem.size + 1) if self._exact.count({block: n}))
 
     def block_odds(self, block: Block) -> list[Fraction]:
@@ -169,7 +185,9 @@ class Placements:
         return 1 - Fraction(ExactCount(self.problem, series).count(), self.solutions)
 
     def singling_out_odds(self) -> Fraction | None:
-        """The same, unless it would take too long."""
+        """The same, unless it would take too long, or cells are finer than what people call a cell."""
+        if self.grid.has_points:
+            return None
         if sum(free.cells for free in self.problem.free.values()) == 1:
             return Fraction(int(self.problem.size == 1))
         pieces = sum(len(free.pieces) for free in self.problem.free.values())
