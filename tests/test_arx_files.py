@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import random
 import re
 import struct
@@ -27,9 +28,9 @@ from hypothesis import strategies as st
 from tests.strategies import examples
 from unblur.anonymizing import anonymize
 from unblur.arx import archive, serialized
-from unblur.arx.builders import Ends, IntervalBuilder, Part, read_builder
+from unblur.arx.builders import Ends, IntervalBuilder, Part, interval_builder, read_builder
 from unblur.arx.project import Project, read_project
-from unblur.arx.serialized import MAGIC, StreamError, read_stream
+from unblur.arx.serialized import MAGIC, JavaClass, JavaEnum, JavaObject, StreamError, read_stream
 from unblur.config import Config, Mechanism
 from unblur.errors import HierarchyError, OutputError, TableError, UnblurError
 from unblur.hierarchy import Hierarchy, IntervalHierarchy
@@ -832,6 +833,64 @@ def test_a_damaged_builder_is_refused_or_read() -> None:
     with bounded(seconds=60, megabytes=20):
         found = {refused_or_read(partial(read_builder, damage(whole))) for whole in files * examples(100)}
     assert found == {"refused", "read"}
+
+
+ODDITIES: list[Any] = [
+    None, True, "x", -1, 2**31 - 1, math.nan, 1e308, b"x", [], [None, 1], np.array([2**31 - 1, -5], ">i4"),
+    np.array([math.nan]), JavaEnum("E", "X"), JavaClass("C"), JavaObject("A"), JavaObject("java.util.HashMap", {}, [1]),
+    JavaObject("java.lang.Long", {"value": 2**62}), JavaObject("java.lang.Double", {"value": 1e-310}),
+]  # fmt: skip
+
+
+def objects_in(found: Any, seen: dict[int, JavaObject]) -> list[JavaObject]:
+    """All objects that can be reached from one, but for the rows of hierarchies."""
+    if isinstance(found, JavaObject) and id(found) not in seen:
+        seen[id(found)] = found
+        for each in [*found.fields.values(), *found.extra]:
+            objects_in(each, seen)
+    elif isinstance(found, list) and len(found) < 50:
+        for each in found:
+            objects_in(each, seen)
+    return list(seen.values())
+
+
+def exchange(objects: list[JavaObject], chance: random.Random) -> None:
+    """Put something odd into a field, or into a list."""
+    odd = chance.choice(ODDITIES)
+    found = chance.choice([each for each in objects if each.fields or each.extra])
+    if found.extra and chance.random() < 0.3:
+        found.extra[chance.randrange(len(found.extra))] = odd
+    elif found.fields:
+        found.fields[chance.choice(list(found.fields))] = odd
+
+
+def test_a_builder_with_odd_objects_is_refused_or_read() -> None:
+    chance, whole = random.Random(4), BUILDERS[0].read_bytes()
+    found = set()
+    for _ in range(examples(500)):
+        (builder,) = read_stream(whole)
+        exchange(objects_in(builder, {}), chance)
+        found.add(refused_or_read(lambda builder=builder: interval_builder(builder).hierarchy()))  # type: ignore[misc]
+    assert found == {"refused", "read"}
+
+
+@pytest.mark.parametrize("entry", [MODEL, OUTPUT])
+def test_a_project_with_odd_objects_is_refused_or_read(entry: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance, unchanged = random.Random(5), archive.Archive.objects
+
+    def objects(self: archive.Archive, name: str) -> list[Any]:
+        found = unchanged(self, name)
+        if name == entry:
+            exchange(objects_in(found, {})[: 25 if chance.random() < 0.5 else None], chance)
+        return found
+
+    def read() -> None:
+        project = read_project(GOLDEN / PROJECTS[1] / "project.deid")
+        project.config().to_toml(Path())
+        list(project.output)
+
+    monkeypatch.setattr(archive.Archive, "objects", objects)
+    assert {refused_or_read(read) for _ in range(examples(60))} == {"refused", "read"}
 
 
 @pytest.mark.parametrize("entry", [MODEL, OUTPUT])
