@@ -13,11 +13,14 @@ from typing import Any, Literal
 
 import tomli_w
 
+from unblur.arx.builders import read_builder
 from unblur.arx.hierarchy_csv import read_hierarchy
 from unblur.errors import ConfigError, HierarchyError
 from unblur.hierarchy import Hierarchy, from_cuts, halves
 from unblur.lattice import Lattice
 
+BUILDER = ".ahs"
+"""How the names of ARX's interval builders end."""
 MECHANISMS: Mapping[str, frozenset[str]] = {
     "paper": frozenset(),
     "arx": frozenset({"records_per_iteration", "iterations", "suppression_limit", "gs_factor"}),
@@ -53,6 +56,12 @@ class QuasiIdentifier:
     """1 if the finest published labels are the leaves, 0 if raw values may be published."""
     source: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """The entry of the config file that this was read from."""
+
+    @property
+    def by_length(self) -> bool:
+        """Whether ARX's loss counts lengths of intervals here, because it has them, and not rows of a file."""
+        builder = str(self.source.get("hierarchy", "")).lower().endswith(BUILDER)
+        return "interval" in self.source or bool(self.source.get("lengths")) or builder
 
 
 @dataclass(frozen=True)
@@ -224,6 +233,8 @@ def _hierarchy(entry: Mapping[str, Any], folder: Path, what: str) -> Hierarchy:
     if not isinstance(entry.get("lengths", False), bool):
         raise ConfigError(f"{what}: lengths must be true or false")
     step = _number(entry["step"], f"{what}: step") if "step" in entry else None
+    if entry["hierarchy"].lower().endswith(BUILDER):
+        return read_builder(folder / entry["hierarchy"], step=step)
     return read_hierarchy(folder / entry["hierarchy"], step=step)
 
 

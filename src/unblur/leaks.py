@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from unblur.arx.hierarchy_csv import listed_values
-from unblur.config import QuasiIdentifier
+from unblur.config import BUILDER, QuasiIdentifier
 from unblur.errors import ConfigError
 from unblur.hierarchy import IntervalHierarchy
 from unblur.release import Release
@@ -101,9 +101,10 @@ def _observed_values(release: Release) -> Iterator[Leak]:
     """Hierarchy files that list only some of the values of an interval attribute."""
     for attribute in release.config.quasi_identifiers:
         tree = attribute.hierarchy
-        if "hierarchy" not in attribute.source or not isinstance(tree, IntervalHierarchy):
+        file = str(attribute.source.get("hierarchy", ""))
+        if not file or file.lower().endswith(BUILDER) or not isinstance(tree, IntervalHierarchy):
             continue
-        listed = len(set(listed_values(release.config.folder / str(attribute.source["hierarchy"]))))
+        listed = len(set(listed_values(release.config.folder / file)))
         if tree.nodes(1) * 2 < listed < tree.values:
             yield Leak(
                 "observed_values",

@@ -388,9 +388,7 @@ class ArxInference:
 
 def _has_equal_widths(attribute: QuasiIdentifier) -> bool:
     tree = attribute.hierarchy
-    if not isinstance(tree, IntervalHierarchy) or not (
-        "interval" in attribute.source or attribute.source.get("lengths")
-    ):
+    if not isinstance(tree, IntervalHierarchy) or not attribute.by_length:
         return False
     widths = ({tree.length(layer, rank) for rank in range(tree.nodes(layer))} for layer in range(1, tree.height + 1))
     return all(len(each) == 1 for each in widths)

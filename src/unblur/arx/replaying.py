@@ -55,10 +55,10 @@ def recode_as_arx(
 
 def shares_of(attribute: QuasiIdentifier, config: Config) -> Shares:
     """How ARX measures an attribute: by length if it has the intervals, by rows if it has a hierarchy file."""
-    tree, source = attribute.hierarchy, attribute.source
-    if isinstance(tree, IntervalHierarchy) and ("interval" in source or source.get("lengths")):
+    tree = attribute.hierarchy
+    if isinstance(tree, IntervalHierarchy) and attribute.by_length:
         return interval_shares(tree)
     if not isinstance(tree, IntervalHierarchy):
         return row_shares(tree)
-    values = listed_values(config.folder / str(source["hierarchy"]))
+    values = listed_values(config.folder / str(attribute.source["hierarchy"]))
     return row_shares(tree, np.array([int((value - tree.low) // tree.step) for value in values], dtype=np.int64))
