@@ -205,3 +205,18 @@ def test_ctrl_c_leaves_a_readable_partial_result(clinic: Path, tmp_path: Path, j
     jsonschema.validate(found, SCHEMA)
     assert found["summary"]["not_done"] > 0
     assert found["classes"][0]["counted"] == "exact"
+
+
+def test_a_project_of_arx_is_audited_as_it_is(unblur: Run) -> None:
+    project = Path(__file__).parent / "golden" / "g21_gui_default" / "project.deid"
+    done = unblur("audit", project)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("project of ARX 3.9.2: k = 3, quasi-identifiers q1, q2, q3; mechanism arx")
+    assert "the true placement is among the plausible ones in every class" in done.stdout
+    assert "Replay: this is what the mechanism makes of the raw table, row by row." in done.stdout
+    refused = unblur("audit", project, "--config", "release.toml")
+    assert refused.returncode == 2
+    assert "has its own config" in refused.stderr
+    missing = unblur("audit", "release.csv")
+    assert missing.returncode == 2
+    assert "--config is needed" in missing.stderr

@@ -97,3 +97,10 @@ def test_an_interval_hierarchy_survives_the_file(tmp_path: Path, tree: Hierarchy
 def test_a_hierarchy_of_categories_survives_the_file(tmp_path: Path, tree: Hierarchy) -> None:
     write_hierarchy(tree, tmp_path / "h.csv")
     assert read_hierarchy(tmp_path / "h.csv") == tree
+
+
+@pytest.mark.parametrize("rows", ["1e9999999;[0, 10[;*\n5;[0, 10[;*\n", "5;[0, 1e999999[;*\n7;[0, 1e999999[;*\n"])
+def test_numbers_beyond_all_reckoning_are_refused_in_a_line(write: Write, rows: str) -> None:
+    with pytest.raises(HierarchyError) as refused:
+        read_hierarchy(write("h.csv", rows))
+    assert "\n" not in str(refused.value)

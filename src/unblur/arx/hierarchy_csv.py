@@ -12,7 +12,7 @@ import io
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
-from decimal import Decimal
+from decimal import Decimal, DecimalException
 from itertools import pairwise
 from pathlib import Path
 
@@ -28,6 +28,13 @@ Bounds = tuple[Decimal, Decimal]
 
 def read_hierarchy(path: Path, *, step: Decimal | None = None) -> Hierarchy:
     """Read a hierarchy file; `step` is the resolution of an interval attribute (by default that of its numbers)."""
+    try:
+        return _read_hierarchy(path, step)
+    except DecimalException as error:
+        raise HierarchyError(f"{path}: a number is too large or too fine to be reckoned with") from error
+
+
+def _read_hierarchy(path: Path, step: Decimal | None) -> Hierarchy:
     rows = _rows(path)
     if not rows:
         raise HierarchyError(f"{path}: the file is empty; rows of a value and its ever coarser labels are needed")
