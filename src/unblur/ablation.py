@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from math import inf, log2
 
 from unblur.attacking import Attack, Target
+from unblur.counting.exact import estimated_work
 from unblur.counting.numbers import Count
 from unblur.counting.placements import Placements, published_solutions
 from unblur.counting.problem import Problem, Records
@@ -28,7 +29,7 @@ class Effect:
     alone: float | None
     """On top of label and size only; None for the sum, which is in them."""
     last: float | None
-    """On top of all other rules: what would come back without it. None if without it nothing is bounded."""
+    """On top of all other rules: what would come back without it. None if that is unbounded, or takes too long."""
 
 
 @dataclass(frozen=True)
@@ -86,14 +87,20 @@ class _Counts:
     def sparse(self, takers: Sequence[int]) -> Problem:
         return self.attack.pose(self.target.subject, takers, self.target.problem.bound)[0]
 
+    def _work(self, size: int) -> int:
+        problem = self.target.problem
+        return estimated_work(size, problem.bound or 0, problem.fanouts, problem.heavy_from)
+
     def any_size(self) -> Count | None:
-        """Count over all sizes that the other rules allow; None if they allow any."""
+        """Count over all sizes that the other rules allow; None if they allow any, or too many."""
         problem = self.target.problem
         if not problem.constrained or problem.bound is None:
             return None
         most = min(fanout * (problem.bound - 1) for fanout in problem.fanouts)
+        if sum(self._work(size) for size in range(problem.bound, most + 1)) > self.attack.effort:
+            return None
         total = 0
-        for size in range(most + 1):
+        for size in range(1, most + 1):
             of_size = replace(problem, size=size)
             if size < problem.bound:
                 subject = replace(self.target.subject, size=size)
