@@ -9,8 +9,14 @@ from pathlib import Path
 from typing import Any, Never
 
 import pytest
+from hypothesis import settings
 
 from tests.engines import postgres_programs, postgres_server, spark_session
+
+# The same cases in every run, so that a failure can be seen again; `make test-long` draws new and more ones.
+settings.register_profile("same", derandomize=True)
+settings.register_profile("long", derandomize=False)
+settings.load_profile("long" if os.environ.get("UNBLUR_TESTS") == "long" else "same")
 
 
 def _absent(reason: str) -> Never:
