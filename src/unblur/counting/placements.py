@@ -112,6 +112,8 @@ class Placements:
 
     def _put_elsewhere(self, avoided: frozenset[Block]) -> set[Block] | None:
         """Try to place all records without some blocks: fill the others one by one; None if that does not succeed."""
+        if self.problem.size == self.problem.bound and (found := self._scattered(avoided)):
+            return found
         for blocks in (self.problem.blocks, self.problem.blocks[::-1]):
             left, held, taken = self.problem.size, Counter[tuple[int, int]](), set()
             for block in blocks:
@@ -122,6 +124,21 @@ class Placements:
             if not left and self._keeps_rules(held):
                 return taken
         return None
+
+    def _scattered(self, avoided: frozenset[Block]) -> set[Block] | None:
+        """Where only all records together are too many for a child: a block, and one apart from it in each attribute."""
+        blocks = [block for block in self.problem.blocks if block not in avoided]
+        if not blocks:
+            return None
+        first, found = blocks[0], {blocks[0]}
+        for attribute, child in enumerate(first):
+            if all(block[attribute] == child for block in found):
+                apart = next((block for block in blocks if block[attribute] != child), None)
+                if apart is None:
+                    return None
+                found.add(apart)
+        left = self.problem.size - len(found) + 1
+        return found if left > 0 and self._room(self.problem.free[first].volume) >= left else None
 
     def _space(self, block: Block, held: Mapping[tuple[int, int], int]) -> int:
         """How many records a block can take beside those that its children hold."""
