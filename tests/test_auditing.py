@@ -20,7 +20,7 @@ from tests.strategies import Record, examples, random_case, recoding_cases
 from unblur.audits import Audit
 from unblur.config import Config, Mechanism, QuasiIdentifier
 from unblur.errors import ConfigError, OutputError, TableError, UnblurWarning
-from unblur.hierarchy import halves
+from unblur.hierarchy import from_rows, halves
 from unblur.lattice import Lattice
 from unblur.release import EquivalenceClass, Release
 
@@ -264,6 +264,8 @@ def test_nothing_is_claimed_about_outliers_that_were_suppressed_for_missing_valu
         release = unblur.anonymize(table, CONFIG, missing="suppress")
     audit = unblur.audit(release, truth=table)
     found = validated(audit)
+    assert audit.fits
+    assert found["outliers"]["truth_feasible"] is None
     assert found["outliers"]["counted"] == "not_done"
     assert "nothing is claimed about the outliers: 1 of them" in found["notes"][0]
     assert found["summary"]["not_done"] == 0, "nothing is left to be done"
@@ -311,3 +313,41 @@ def test_a_huge_class_is_told_by_logarithms_in_json() -> None:
     assert found["lr_solutions"] is found["cra_solutions"] is None
     assert found["lr_log10"] == found["cra_log10"] == pytest.approx(150_000)
     assert (found["ratio"], found["bits"], found["combinations"]) == (1, 0, "1")
+
+
+def test_a_class_on_a_layer_of_one_node_is_no_outlier(tmp_path: Path) -> None:
+    (tmp_path / "h.csv").write_text("a;g;*\nb;g;*\n")
+    config = {"k": 2, "quasi_identifiers": [{"name": "x", "hierarchy": str(tmp_path / "h.csv")}]}
+    table = pd.DataFrame({"x": ["a", "b"]})
+    unblur.anonymize(table, config).save(tmp_path / "r.csv")
+    release = unblur.read_release(tmp_path / "r.csv", tmp_path / "r.toml")
+    assert (len(release.classes), release.outliers) == (1, 0)
+    assert unblur.audit(release, truth=table).fits
+
+
+def test_a_label_of_two_different_nodes_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "h.csv").write_text("other;other;*\nmisc;other;*\nx;xy;*\ny;xy;*\n")
+    config = {"k": 3, "quasi_identifiers": [{"name": "q", "hierarchy": str(tmp_path / "h.csv")}]}
+    (tmp_path / "r.csv").write_text("q\n" + "other\n" * 4 + "x\n" * 3)
+    with pytest.raises(TableError, match="two different nodes"):
+        unblur.read_release(tmp_path / "r.csv", config)
+
+
+def test_outliers_beside_thousands_of_single_values_are_measured() -> None:
+    values = [f"z{n:04}" for n in range(2500)]
+    tree = from_rows([[value, "*"] for value in values])
+    classes = tuple(EquivalenceClass((0,), (rank,), 5) for rank in range(0, 2500, 2))
+    release = Release(Config(5, (QuasiIdentifier("z", tree, 0),), Mechanism("paper")), classes, 2)
+    outliers = unblur.audit(release).outliers
+    assert outliers is not None
+    assert outliers.refinement is not None
+    assert outliers.refinement.free_cells == 1250
+
+
+def test_a_truth_that_disproves_the_mechanism_is_a_misfit() -> None:
+    interval = {"low": 0, "high": 8, "layers": 3}
+    config = {"k": 2, "mechanism": "paper", "quasi_identifiers": [{"name": "q", "interval": interval}]}
+    release = unblur.read_release(pd.DataFrame({"q": ["[0, 4[", "[0, 4["]}), config)
+    assert unblur.audit(release).fits
+    (problem,) = unblur.audit(release, truth=pd.DataFrame({"q": [0, 1]})).problems
+    assert problem.startswith("the raw table disproves it")

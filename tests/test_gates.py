@@ -43,3 +43,13 @@ def test_a_gate_that_cannot_be_told_does_not_pass() -> None:
     assert "cannot be told, since 2 classes" in (Gate.parse("max_ratio > 1e9").failure(partial) or "")
     assert Gate.parse("suppressed > 0").failure(partial) is None
     assert "cannot be told" in (Gate.parse("singled_out > 0").failure(partial) or "")
+
+
+def test_a_bound_cannot_let_a_gate_pass() -> None:
+    cut_short = unblur.audit(wide_release(), engine="cpsat", budget=0.5)
+    assert "only bounds" in (Gate.parse("max_bits > 1e9").failure(cut_short) or "")
+
+
+def test_a_gate_needs_a_finite_number() -> None:
+    with pytest.raises(ConfigError, match="is no number"):
+        Gate.parse("max_ratio > nan")

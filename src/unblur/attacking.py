@@ -103,11 +103,20 @@ class Attack:
         return Problem(subject.size, fanouts, free, bound, self.release.config.k), tuple(dropped)
 
     def _children(self, subject: EquivalenceClass) -> dict[int, list[Span]]:
-        finest = self.release.config.lattice.finest
-        return {
+        lattice = self.release.config.lattice
+        found = {
             attribute: self.grid.children(attribute, layer, rank)
             for attribute, (layer, rank) in enumerate(zip(subject.state, subject.segment, strict=True))
-            if layer > finest[attribute]
+            if layer > lattice.finest[attribute]
+        }
+        if subject.state != lattice.top:
+            return found
+        # Where the root has an only child of the same label, nobody can tell which of them the outliers are at.
+        trees = lattice.hierarchies
+        return {
+            attribute: spans
+            for attribute, spans in found.items()
+            if len(spans) > 1 or trees[attribute].highest(subject.state[attribute] - 1, 0) < subject.state[attribute]
         }
 
     def _blocks(self, box: Box, children: Mapping[int, list[Span]], taken: Sequence[Box]) -> dict[Block, Free]:

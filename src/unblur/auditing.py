@@ -171,7 +171,7 @@ class _Job:
 
     def _state(self, number: Number, target: Target) -> Finding:
         finding = find(self.attack, number, target, self.records)
-        if self.truth is None:
+        if self.truth is None or (number is None and _missing(self.attack.release)):
             return finding
         placement = self.truth.outliers if number is None else self.truth.classes[number]
         return with_truth(finding, self.attack, target, placement, self.truth.totals, self.records)

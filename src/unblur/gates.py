@@ -6,6 +6,7 @@ import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isfinite
 
 from unblur.audits import Audit
 from unblur.errors import ConfigError
@@ -52,7 +53,10 @@ class Gate:
         if field not in FIELDS:
             raise ConfigError(f"--fail-on {text!r}: there is no field {field!r}; {accepted}")
         try:
-            return cls(field, sign, float(number))
+            limit = float(number)
+            if not isfinite(limit):
+                raise ValueError
+            return cls(field, sign, limit)
         except ValueError:
             raise ConfigError(f"--fail-on {text!r}: {number!r} is no number; {accepted}") from None
 
@@ -66,6 +70,9 @@ class Gate:
             return f"{self}: it is {value:,.6g}"
         if audit.summary.not_done and self.field not in ("suppressed", "classes_below_k", "singled_out"):
             return f"{self}: cannot be told, since {audit.summary.not_done:,} classes were not analysed"
+        counted = {each.refinement.counted for each in audit.everything if each.refinement}
+        if counted - {"exact"} and self.field not in ("suppressed", "classes_below_k", "singled_out"):
+            return f"{self}: cannot be told, since some counts are only bounds"
         if value is None and self.field in ("certain_records", "singled_out"):
             return f"{self}: cannot be told from this audit"
         return None

@@ -207,4 +207,6 @@ def _best_cut(box: Box, taken: Sequence[Box]) -> tuple[int, int] | None:
                     edges[attribute, edge] = edges.get((attribute, edge), 0) + 1
         if not inside:
             return None
-    return max(edges, key=edges.__getitem__)
+    most = max(edges.values())
+    shared = sorted(edge for edge, count in edges.items() if count == most)
+    return shared[len(shared) // 2]  # the middle one: the depth of the cuts then grows with the logarithm

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
@@ -70,16 +70,16 @@ def read_release(
         state, segment = zip(*nodes, strict=True)
         sizes[state, segment] += count
     lattice = config.lattice
-    # A row that is at the root in every attribute is an outlier, also where the root's label stands on two layers.
-    whole = {key for key in sizes if all(map(_is_root, lattice.hierarchies, key[0]))}
+    # A row with the root's label in every attribute is an outlier, also where that label stands on two layers.
+    whole = {key for key in sizes if all(map(_is_root, lattice.hierarchies, *key))}
     outliers = sum(sizes.pop(key) for key in whole)
     classes = [EquivalenceClass(state, segment, size) for (state, segment), size in sizes.items()]
     classes.sort(key=lambda each: (*lattice.key(each.state), each.state, each.segment))
     return PublishedRelease(config, tuple(classes), outliers, sha256=_sha256(source), table=table, workspace=workspace)
 
 
-def _is_root(tree: Hierarchy, layer: int) -> bool:
-    return tree.nodes(layer) == 1
+def _is_root(tree: Hierarchy, layer: int, rank: int) -> bool:
+    return tree.nodes(layer) == 1 and tree.label(layer, rank) == tree.label(tree.height, 0)
 
 
 def _groups(table: Table, names: Sequence[str]) -> pa.Table:
@@ -112,12 +112,16 @@ class LabelReader:
     """Finds the node that a label of one attribute names."""
 
     def __init__(self, attribute: QuasiIdentifier) -> None:
-        self._tree, self._finest = attribute.hierarchy, attribute.finest_layer
+        self._tree, self._finest, self._name = attribute.hierarchy, attribute.finest_layer, attribute.name
 
     def node(self, label: str | None) -> Node | None:
         """Return the finest node with this label; None if there is none."""
         if label is None:
             return None
+        if label in self._twofold:
+            raise TableError(
+                f"column {self._name!r}: a label stands for two different nodes of its hierarchy; rename one of them"
+            )
         if label in self._by_text:
             return self._by_text[label]
         if label.strip() == ROOT_LABEL:
@@ -146,10 +150,20 @@ class LabelReader:
 
     @cached_property
     def _by_text(self) -> dict[str, Node]:
+        return {self._tree.label(*node): node for node in self._nodes()}
+
+    @cached_property
+    def _twofold(self) -> set[str]:
+        """Labels that stand for nodes of different values: on two layers, but not up a chain of only children."""
+        lengths: dict[str, set[int]] = defaultdict(set)
+        for node in self._nodes():
+            lengths[self._tree.label(*node)].add(self._tree.length(*node))
+        return {label for label, found in lengths.items() if len(found) > 1}
+
+    def _nodes(self) -> Iterator[Node]:
+        """Go through the nodes that may be published, the coarsest first."""
         layers = range(self._tree.height, max(self._finest, self._tree.kind == "interval") - 1, -1)
-        return {
-            self._tree.label(layer, rank): (layer, rank) for layer in layers for rank in range(self._tree.nodes(layer))
-        }
+        return ((layer, rank) for layer in layers for rank in range(self._tree.nodes(layer)))
 
     @cached_property
     def _by_bounds(self) -> dict[tuple[Decimal, Decimal], Node]:

@@ -82,8 +82,15 @@ class Spread:
         ratios = [finding.ratio for finding in findings if finding.ratio is not None]
         if not ratios:
             return cls(None, None, None)
-        mean = fsum(ratios) / len(ratios) if max(ratios) < inf else inf
+        mean = _mean(ratios)
         return cls(mean, median(ratios), max(ratios))
+
+
+def _mean(numbers: Sequence[float]) -> float:
+    try:
+        return fsum(numbers) / len(numbers)
+    except OverflowError:
+        return inf
 
 
 def find(attack: Attack, number: int | None, target: Target, records: Records) -> Finding:
@@ -111,6 +118,11 @@ def misfits(finding: Finding, k: int) -> Iterator[str]:
         yield (
             f"no placement of the {_records(size)} of {name} is possible: "
             "the release was not made by this mechanism with this k and these hierarchies"
+        )
+    elif finding.truth and not finding.truth.feasible:
+        yield (
+            f"the raw table disproves it: the true placement of {name} is not among those left, "
+            "so the release was not made as stated, and no figure can be trusted"
         )
 
 

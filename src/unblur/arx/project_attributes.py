@@ -151,12 +151,12 @@ def _from_rows(archive: Archive, definition: Definition, rows: Rows) -> Hierarch
         try:
             return read_hierarchy(path)
         except HierarchyError as error:
+            if isinstance(error.__cause__, DecimalException):
+                raise archive.error(definition.entry, "it has numbers too large or too small to count with") from None
             # What the message may quote is a label, and a label may be a patient's value.
             place = re.search(r"(row|column) \d+(?=:)", str(error).removeprefix(f"{path}: "))
             where = f"{place[0]}: " if place else ""
             raise archive.error(definition.entry, f"{where}not a tree of ever coarser labels") from None
-        except DecimalException:
-            raise archive.error(definition.entry, "it has numbers too large or too small to count with") from None
 
 
 def _from_builder(found: Any, rows: Rows) -> IntervalHierarchy | None:

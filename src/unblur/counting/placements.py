@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from math import prod
 
 from unblur.counting.exact import ExactCount
 from unblur.counting.numbers import Count
@@ -126,7 +127,7 @@ class Placements:
         return None
 
     def _scattered(self, avoided: frozenset[Block]) -> set[Block] | None:
-        """Where only all records together are too many for a child: a block, and one apart from it in each attribute."""
+        """Where only all records are too many for a child: a block, and one apart from it in each attribute."""
         blocks = [block for block in self.problem.blocks if block not in avoided]
         if not blocks:
             return None
@@ -208,7 +209,8 @@ class Placements:
         if sum(free.cells for free in self.problem.free.values()) == 1:
             return Fraction(int(self.problem.size == 1))
         pieces = sum(len(free.pieces) for free in self.problem.free.values())
-        small = self.problem.size <= MOST_RECORDS and pieces * self.problem.size**2 <= MOST_PRODUCTS
+        work = (pieces + prod(fanout + 1 for fanout in self.problem.fanouts)) * self.problem.size**2
+        small = self.problem.size <= MOST_RECORDS and work <= MOST_PRODUCTS
         return self.singling_out if small else None
 
     def _no_single(self, series: Series, free: Free) -> tuple[int, ...]:
