@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 
 from tests.strategies import KnownValues, Record, examples, histogram_of, recoding_cases
 from unblur.arx.loss import Shares, interval_shares, row_shares
-from unblur.arx.recoding import ArxRecoding, ArxSettings, arx_recoding, is_all_stars
+from unblur.arx.recoding import ArxRecoding, arx_recoding, is_all_stars
 from unblur.arx.search import _Heap
+from unblur.arx.settings import ArxSettings
 from unblur.errors import ConfigError
 from unblur.hierarchy import CategoryHierarchy, Hierarchy, IntervalHierarchy, Ranks, from_cuts, from_rows, halves
 from unblur.lattice import Lattice, State

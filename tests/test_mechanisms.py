@@ -2,20 +2,22 @@ from __future__ import annotations
 
 from decimal import Decimal
 from itertools import pairwise
+from math import floor
 
 import numpy as np
 import pytest
 
 from tests.plausible import BruteForce, Known, all_targets, release_of
 from tests.strategies import Record, examples, histogram_of, random_case
-from unblur.attacking import Attack, Target
+from unblur.arx.settings import ArxSettings
+from unblur.attacking import Attack, Target, inference_of
 from unblur.config import Config, Mechanism, QuasiIdentifier
 from unblur.counting.cpsat import enumerate_program
 from unblur.counting.placements import Placements
 from unblur.hierarchy import from_cuts, from_rows, halves
 from unblur.histogram import Remaining
 from unblur.lattice import Lattice
-from unblur.mechanisms import ArxRule, GreedyInference, IterativeInference, inference_of, is_finer
+from unblur.mechanisms import GreedyInference, IterativeInference, is_finer
 from unblur.program import build_program
 from unblur.release import EquivalenceClass, Release
 
@@ -165,12 +167,14 @@ def test_greedy_bounds_by_what_a_state_carries() -> None:
 
 
 def test_arx_requires_what_its_doubles_say() -> None:
-    rule = ArxRule.of(Mechanism("arx", {"records_per_iteration": 0.01}))
-    assert rule.later(500, 17) == 6, "not 5: rounding demands one more"
-    assert rule.later(500, 4) == 4, "all that remain must be released"
-    assert rule.first(500) == 5
-    assert rule.most(500, 1, 500) == max(rule.later(500, remaining) for remaining in range(1, 501))
-    assert ArxRule.of(Mechanism("arx", {"iterations": 100})) == rule
+    settings = ArxSettings.of(Mechanism("arx", {"records_per_iteration": 0.01}), 3)
+    assert settings.required(500, np.array([17.0, 4.0])).tolist() == [6, 4], "not 5: rounding demands one more; all 4"
+    assert settings.first_required(500) == 5
+    each = [left - floor(settings.later_limit(500, left) * left) for left in range(1, 501)]
+    assert settings.required(500, np.arange(1.0, 501.0)).tolist() == each
+    assert settings.most_required(500, 1, 500) == max(each)
+    assert settings.least_required(500) == min(each[5:])
+    assert ArxSettings.of(Mechanism("arx", {"iterations": 100}), 3) == settings
 
 
 @pytest.mark.parametrize(
@@ -179,7 +183,7 @@ def test_arx_requires_what_its_doubles_say() -> None:
 def test_arx_without_sensible_settings_is_refused(settings: dict[str, float]) -> None:
     tree = from_cuts([Decimal(0), Decimal(10)])
     release = Release(Config(3, (QuasiIdentifier("a", tree, 1),)), (), 5)
-    with pytest.raises(Exception, match="mechanism arx"):
+    with pytest.raises(Exception, match=r"arx needs|records_per_iteration must be"):
         inference_of(Mechanism("arx", settings), release)
 
 

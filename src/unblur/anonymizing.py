@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from unblur.arx.recoding import ArxIteration
-from unblur.arx.replaying import in_column_order, recode_as_arx, settings_of
+from unblur.arx.replaying import in_column_order, recode_as_arx
+from unblur.arx.settings import ArxSettings
 from unblur.cells import assign_cells
 from unblur.config import Config, Mechanism, load_config
 from unblur.engines import engine_errors
@@ -190,7 +191,7 @@ def anonymize(
         warnings.warn(note, UnblurWarning, stacklevel=2)
     decided: Recoding
     if arx:
-        decided = recode_as_arx(cells, config, settings_of(arx, config.k), progress).as_published(lattice)
+        decided = recode_as_arx(cells, config, ArxSettings.of(arx, config.k), progress).as_published(lattice)
     elif recoding == "local":
         decided = local_recoding(histogram, lattice, k=config.k, progress=progress)
     else:

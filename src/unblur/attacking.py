@@ -14,10 +14,20 @@ from functools import cached_property
 from itertools import product
 from math import prod
 
+from unblur.arx.inference import ArxInference
+from unblur.arx.settings import ArxSettings
+from unblur.config import Mechanism
 from unblur.counting.exact import estimated_work
 from unblur.counting.problem import Block, Problem
 from unblur.grid import Box, Free, Grid, Span
-from unblur.mechanisms import Inference
+from unblur.mechanisms import (
+    GreedyInference,
+    Inference,
+    IterativeInference,
+    NoInference,
+    Order,
+    PaperInference,
+)
 from unblur.overlaps import overlapping_pairs
 from unblur.release import EquivalenceClass, Release
 
@@ -28,6 +38,22 @@ MOST_BLOCKS = 5_000
 """A problem of more children of a node, or more blocks, is made smaller: the constraint of the widest is dropped."""
 EFFORT = 30_000_000
 """So many steps, about half a second, may be spent on counting a class; beyond, constraints are dropped likewise."""
+
+
+def inference_of(mechanism: Mechanism, release: Release, order: Order = "sound") -> Inference:
+    """Say what may be inferred from a release that was made by a mechanism."""
+    lattice, k = release.config.lattice, release.config.k
+    if mechanism.name == "paper":
+        return PaperInference(lattice, k, order)
+    if mechanism.name == "unknown":
+        return NoInference()
+    if mechanism.name == "greedy":
+        constant = mechanism.settings.get("requirement") == "constant"
+        return GreedyInference(release, constant=constant)
+    if mechanism.name == "arx" and not mechanism.settings.get("gs_factor"):
+        return ArxInference(release, ArxSettings.of(mechanism, k))
+    # With a gsFactor above 0 ARX weighs suppression, too: a cheaper state need not have been unusable.
+    return IterativeInference(lattice)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from unblur.ablation import Ablation, ablate
-from unblur.attacking import Attack, Target
+from unblur.attacking import Attack, Target, inference_of
 from unblur.audits import Audit, Scope, Settings
 from unblur.config import Mechanism
 from unblur.counting.problem import Records
@@ -20,7 +20,7 @@ from unblur.errors import ConfigError, ProgramError
 from unblur.findings import Findings
 from unblur.grid import Grid
 from unblur.leaks import find_leaks
-from unblur.mechanisms import Order, inference_of
+from unblur.mechanisms import Order
 from unblur.refining import Engine, Refinement, refine, refine_by_enumeration
 from unblur.release import Release
 from unblur.replay import replay as replay_release

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from unblur.attacking import Attack, Target
+from unblur.attacking import Attack, Target, inference_of
 from unblur.config import Mechanism
 from unblur.counting.problem import Records
 from unblur.errors import ConfigError
-from unblur.mechanisms import Inference, inference_of
+from unblur.mechanisms import Inference
 from unblur.refining import count
 from unblur.release import Release
 from unblur.risk import Finding, find, misfits

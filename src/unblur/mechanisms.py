@@ -9,22 +9,12 @@ A mechanism gives two things, and everything that is inferred rests on them alon
 
 Where the order of two classes is open, nothing follows from their overlap.
 
-| mechanism | assumes | order | bound |
-|---|---|---|---|
-| unknown | nothing | none | none |
-| iterative | each step applies one state to what remains and releases every group of k or more | a state that is finer in every attribute comes first: after the coarser one no group of k was left under it | none |
-| greedy | also: the cheapest usable state is taken; a state is usable if enough of what remains falls in groups of k or more; the loss never falls with generalization | the same | what the state carries: the finer state was cheaper and not usable, so it covered less than was required, and that is at most what this one covers |
-| greedy, constant | also: every step but the first and the last requires the same number of records | the same | the smaller of that and of what other states carry |
-| arx | ARX with gsFactor 0 and given settings | also by loss, where the loss does not depend on the data | what ARX requires at most; never more than the state carries |
-| paper | the published algorithm | loss, c1, c2 | k |
-
-ARX with a gsFactor above 0 weighs suppression against generalization, so a cheaper state need not have been unusable:
-only the order of `iterative` holds.
+What each mechanism assumes, and why its order and bound follow, is said at its class. ARX has a module of its own.
 
 A label may stand on two layers (a node with a single child). Then the state of its class is not certain: between its
 *finest* and its *coarsest* reading everything is possible, and an order or a bound must hold for all of them. Under
 `paper` the finest is certain, because it comes first and would have taken all the records.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 
@@ -33,23 +23,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from math import ceil, floor
 from typing import Literal, Protocol
 
-import numpy as np
-
-from unblur.config import Mechanism, QuasiIdentifier
-from unblur.errors import ConfigError
-from unblur.hierarchy import IntervalHierarchy
 from unblur.lattice import Lattice, State
 from unblur.release import EquivalenceClass, Release
 
 Order = Literal["sound", "paper"]
 """What to make of states that tie on loss, c1 and c2: their order is open, or that of the lattice."""
-NOISE = 1e-9
-"""ARX decides between losses that are closer than this by rounding and by the order of its search."""
-MANY = 2_000_000
-"""Up to so many records, ARX's requirement is computed for each number that may remain."""
 
 
 class Inference(Protocol):
@@ -66,21 +46,6 @@ class Inference(Protocol):
     def misfits(self) -> Iterator[str]:
         """Say, a sentence each, why the release as a whole was not made by this mechanism."""
         ...
-
-
-def inference_of(mechanism: Mechanism, release: Release, order: Order = "sound") -> Inference:
-    """Say what may be inferred from a release that was made by a mechanism."""
-    lattice, k = release.config.lattice, release.config.k
-    if mechanism.name == "paper":
-        return PaperInference(lattice, k, order)
-    if mechanism.name == "unknown":
-        return NoInference()
-    if mechanism.name == "greedy":
-        constant = mechanism.settings.get("requirement") == "constant"
-        return GreedyInference(release, constant=constant)
-    if mechanism.name == "arx" and not mechanism.settings.get("gs_factor"):
-        return ArxInference(release, ArxRule.of(mechanism))
-    return IterativeInference(lattice)
 
 
 @dataclass(frozen=True)
@@ -127,7 +92,11 @@ class PaperInference:
 
 @dataclass(frozen=True)
 class IterativeInference:
-    """Each step applies one state to what remains, and releases every group of k or more."""
+    """Each step applies one state to what remains, and releases every group of k or more.
+
+    So a state that is finer than another in some attribute, and coarser in none, comes first: after the coarser one no
+    group of k was left under it. How the steps are chosen does not matter, and nothing bounds the children.
+    """
 
     lattice: Lattice
 
@@ -160,7 +129,11 @@ def is_finer(first: State, second: State) -> bool:
 
 @dataclass(frozen=True)
 class GreedyInference:
-    """Also: the cheapest usable state is taken, and usable is what covers enough of the remaining records."""
+    """Also: the cheapest usable state is taken, and usable is what covers enough of the remaining records.
+
+    The loss never falls with generalization. So a finer state was cheaper and not usable: it covered less than was
+    required, and that is at most what the state itself carries.
+    """
 
     release: Release
     constant: bool = False
@@ -249,157 +222,3 @@ class UsedStates:
     def has_earlier(self, state: State) -> bool:
         """Whether a state was surely not the first."""
         return any(is_finer(other, state) for other in self.certain)
-
-
-@dataclass(frozen=True)
-class ArxRule:
-    """How many records ARX's iterations must release."""
-
-    share: float
-    """Of all records, in each iteration."""
-    limit: float
-    """The share that the first run may suppress."""
-
-    @classmethod
-    def of(cls, mechanism: Mechanism) -> ArxRule:
-        """Read the settings of a mechanism."""
-        settings = mechanism.settings
-        if ("records_per_iteration" in settings) == ("iterations" in settings):
-            raise ConfigError("mechanism arx needs records_per_iteration or iterations (the GUI's default is 100)")
-        share = (
-            1 / int(settings["iterations"]) if "iterations" in settings else float(settings["records_per_iteration"])
-        )
-        limit = float(settings["suppression_limit"]) if "suppression_limit" in settings else 1 - share
-        if not 0 < share <= 1 or not 0 <= limit <= 1:
-            raise ConfigError(
-                "mechanism arx: records_per_iteration is a share above 0, suppression_limit one from 0 to 1"
-            )
-        return cls(share, limit)
-
-    def first(self, rows: int) -> int:
-        """What the first run must release."""
-        return rows - floor(self.limit * rows)
-
-    def later(self, rows: int, remaining: int) -> int:
-        """What an iteration must release when so many records remain, in ARX's floating-point arithmetic."""
-        return remaining - floor((1 - min(1.0, self.share * rows / remaining)) * remaining)
-
-    def fewest(self, rows: int) -> int:
-        """The fewest that an iteration must release while more remain."""
-        if rows > MANY:
-            return floor(self.share * rows)
-        numbers = np.arange(floor(self.share * rows) + 1, rows + 1, dtype=np.float64)
-        allowed = np.floor((1 - np.minimum(1.0, self.share * rows / numbers)) * numbers)
-        return int((numbers - allowed).min(initial=rows))
-
-    def most(self, rows: int, least: int, most: int) -> int:
-        """The most that an iteration may have had to release, when between `least` and `most` records remained."""
-        if most <= MANY:
-            numbers = np.arange(max(1, least), max(1, most) + 1, dtype=np.float64)
-            allowed = np.floor((1 - np.minimum(1.0, self.share * rows / numbers)) * numbers)
-            return int((numbers - allowed).max(initial=0))
-        return ceil(self.share * rows) + 1
-
-
-@dataclass(frozen=True)
-class ArxInference:
-    """ARX's local recoding with gsFactor 0."""
-
-    release: Release
-    rule: ArxRule
-
-    def before(self, first: EquivalenceClass, second: EquivalenceClass) -> bool:
-        return self.used.order.before(first, second) or (self._has_loss and self._is_cheaper(first, second))
-
-    def bound(self, each: EquivalenceClass) -> int | None:
-        return max(self.release.config.k, max(self.required(state) for state in self.used.states(each)))
-
-    def misfits(self) -> Iterator[str]:
-        """States that carry fewer records than an iteration must release; the last one, and the first, may."""
-        rows = self.release.rows
-        required = self.rule.fewest(rows)
-        short = [state for state in self.used.certain if self.used.carried[state] < required]
-        excused = 1 + (self.rule.first(rows) < required)
-        inner = [state for state in short if self.used.is_inner(state)]
-        if inner or len(short) > excused:
-            state = min(inner or short)
-            yield (
-                f"the state {state} carries {self.used.carried[state]:,} records, "
-                f"but ARX under these settings releases at least {required:,} in an iteration"
-            )
-
-    def required(self, state: State) -> int:
-        """What a state had to release at most, and it did release that."""
-        carried = self.used.carried[state]
-        if state not in self._required:
-            rows = self.release.rows
-            remaining = rows - sum(each.size for each in self.used.everything if self._is_earlier(each, state))
-            most = self.rule.most(rows, carried, remaining)
-            self._required[state] = most if self.used.has_earlier(state) else max(most, self.rule.first(rows))
-        return min(carried, self._required[state])
-
-    def _is_earlier(self, each: EquivalenceClass, state: State) -> bool:
-        return is_finer(self.used.order.coarsest(each), state)
-
-    @cached_property
-    def _required(self) -> dict[State, int]:
-        return {}
-
-    def _is_cheaper(self, first: EquivalenceClass, second: EquivalenceClass) -> bool:
-        """Whether the first is cheaper, and would have been usable whenever the second was used."""
-        coarsest = self.used.order.coarsest(first)
-        if self._loss(coarsest) + NOISE >= self._loss(second.state):
-            return False
-        if coarsest != first.state:
-            return False
-        rows = self.release.rows
-        carried = self._surely_carried[first.state]
-        return carried >= max(self.rule.first(rows), self.rule.most(rows, 1, rows))
-
-    @cached_property
-    def _surely_carried(self) -> dict[State, int]:
-        found: dict[State, int] = defaultdict(int)
-        for each in self.used.everything:
-            if len(self.used.states(each)) == 1:
-                found[each.state] += each.size
-        return found
-
-    @cached_property
-    def _has_loss(self) -> bool:
-        """Whether ARX's loss of a state does not depend on the data: interval lengths, equal on every layer."""
-        return all(_has_equal_widths(each) for each in self.release.config.quasi_identifiers)
-
-    def _loss(self, state: State) -> float:
-        if state not in self._losses:
-            loss = 1.0
-            for each, layer in zip(self.release.config.quasi_identifiers, state, strict=True):
-                loss *= (1 + _arx_share(each, layer)) ** (1 / len(state))
-            self._losses[state] = loss - 1
-        return self._losses[state]
-
-    @cached_property
-    def _losses(self) -> dict[State, float]:
-        return {}
-
-    @cached_property
-    def used(self) -> UsedStates:
-        return UsedStates(self.release)
-
-
-def _has_equal_widths(attribute: QuasiIdentifier) -> bool:
-    tree = attribute.hierarchy
-    if not isinstance(tree, IntervalHierarchy) or not attribute.by_length:
-        return False
-    widths = ({tree.length(layer, rank) for rank in range(tree.nodes(layer))} for layer in range(1, tree.height + 1))
-    return all(len(each) == 1 for each in widths)
-
-
-def _arx_share(attribute: QuasiIdentifier, layer: int) -> float:
-    """ARX's share of the domain that a node of a layer spans, less that of a value: in absolute units."""
-    tree = attribute.hierarchy
-    assert isinstance(tree, IntervalHierarchy)
-    domain = float(tree.high - tree.low)
-    length = 1.0 if layer == 0 else float(tree.step) * tree.length(layer, 0)
-    if domain <= 1:
-        return 0.0
-    return max(0.0, (length - 1) / (domain - 1))

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from unblur.arx.loss import Floats, LossMetric, Shares
 from unblur.arx.search import Check, SearchOrder, search
+from unblur.arx.settings import ArxSettings
 from unblur.errors import ConfigError
 from unblur.hierarchy import Ranks
 from unblur.histogram import Histogram
@@ -36,40 +37,6 @@ from unblur.release import EquivalenceClass
 
 MOST_STATES = 100_000
 """A larger lattice ARX searches by chance and clock, so nothing can be said of the result."""
-
-
-@dataclass(frozen=True)
-class ArxSettings:
-    """The settings of a local recoding in ARX; its GUI calls `1 / records_per_iteration` the number of iterations.
-
-    >>> ArxSettings(k=5).first_limit, ArxSettings(k=5, records_per_iteration=0.25).first_limit
-    (0.99, 0.75)
-    """
-
-    k: int
-    records_per_iteration: float = 0.01
-    """The share of all records that every iteration has to release."""
-    suppression_limit: float | None = None
-    """The share of all records that the first run may suppress; by default what `records_per_iteration` leaves."""
-    gs_factor: float = 0.0
-    """What suppression weighs against generalization: nothing at 0 (the GUI's choice), as much at 0.5."""
-
-    def __post_init__(self) -> None:
-        if not 0 < self.records_per_iteration <= 1:
-            raise ConfigError(f"records_per_iteration must be above 0 and at most 1, not {self.records_per_iteration}")
-        if not 0 <= self.first_limit <= 1:
-            raise ConfigError(f"suppression_limit must be a share from 0 to 1, not {self.suppression_limit}")
-        if not 0 <= self.gs_factor <= 1:
-            raise ConfigError(f"gs_factor must be a number from 0 to 1, not {self.gs_factor}")
-
-    @property
-    def first_limit(self) -> float:
-        """The suppression limit of the first run."""
-        return 1.0 - self.records_per_iteration if self.suppression_limit is None else self.suppression_limit
-
-    def later_limit(self, records: int, left: int) -> float:
-        """The suppression limit of an iteration on the records left of all."""
-        return 1.0 - min(1.0, self.records_per_iteration * records / left)
 
 
 @dataclass(frozen=True, slots=True)

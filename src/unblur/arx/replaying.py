@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from unblur.arx.hierarchy_csv import listed_values
 from unblur.arx.loss import Shares, interval_shares, row_shares
-from unblur.arx.recoding import ArxRecoding, ArxSettings, arx_recoding
+from unblur.arx.recoding import ArxRecoding, arx_recoding
+from unblur.arx.settings import ArxSettings
 from unblur.cells import Cells
-from unblur.config import Config, Mechanism, QuasiIdentifier
-from unblur.errors import ConfigError, TableError
+from unblur.config import Config, QuasiIdentifier
+from unblur.errors import TableError
 from unblur.hierarchy import IntervalHierarchy
 from unblur.recoding import Progress
 from unblur.tables import Table
-
-
-def settings_of(mechanism: Mechanism, k: int) -> ArxSettings:
-    """Read the settings of a mechanism `arx`: a share of records per iteration, or its GUI's number of iterations."""
-    given: Any = mechanism.settings
-    if ("records_per_iteration" in given) == ("iterations" in given):
-        raise ConfigError("mechanism arx needs records_per_iteration or iterations (the GUI's default is 100)")
-    if "iterations" in given and int(given["iterations"]) < 1:
-        raise ConfigError("mechanism arx: iterations must be a whole number of 1 or more")
-    share = 1 / int(given["iterations"]) if "iterations" in given else float(given["records_per_iteration"])
-    limit = float(given["suppression_limit"]) if "suppression_limit" in given else None
-    return ArxSettings(k, share, limit, float(given.get("gs_factor", 0)))
 
 
 def in_column_order(config: Config, table: Table) -> Config:

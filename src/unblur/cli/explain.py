@@ -10,13 +10,13 @@ from pathlib import Path
 from textwrap import fill
 from typing import TypeVar
 
-from unblur.attacking import Attack
+from unblur.attacking import Attack, inference_of
 from unblur.auditing import mechanism_of
 from unblur.cli.progress import progress_bar
 from unblur.counting.numbers import Count
 from unblur.errors import ConfigError
 from unblur.explaining import Chance, Child, Entry, Explanation, Split, Taker, explain
-from unblur.mechanisms import Order, inference_of
+from unblur.mechanisms import Order
 from unblur.reading import read_release
 
 WIDTH = 100
