@@ -2,8 +2,8 @@
 
 As under `greedy` a finer state comes first, and was cheaper and not usable. Usable is what ARX's settings require, so
 the bound is the most that an iteration may have had to release; never more than the state carries. Where the loss does
-not depend on the data (interval lengths, equal on every layer) it orders more: a state that is cheaper, and carries what
-any iteration may have required, would have been usable whenever a costlier one was used.
+not depend on the data (interval lengths, equal on every layer) it orders more: a state that is cheaper, and carries
+what any iteration may have required, would have been usable whenever a costlier one was used.
 """
 
 from __future__ import annotations
