@@ -101,7 +101,7 @@ class BruteForce:
 
     def placements(self) -> Iterator[dict[Cell, int]]:
         families = list(self._families())
-        for counts in _compositions(self.target.subject.size, len(self.cells)):
+        for counts in compositions(self.target.subject.size, len(self.cells)):
             held = ([sum(counts[i] for i in members) for members in children] for children in families)
             if all(self._allows(each) for each in held):
                 yield {cell: n for cell, n in zip(self.cells, counts, strict=True) if n}
@@ -132,7 +132,7 @@ class BruteForce:
         return int(ways)
 
 
-def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
+def compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
     if parts == 0:
         if total == 0:
             yield ()
@@ -140,7 +140,7 @@ def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
         yield (total,)
     else:
         for first in range(total + 1):
-            for rest in _compositions(total - first, parts - 1):
+            for rest in compositions(total - first, parts - 1):
                 yield (first, *rest)
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
 from hypothesis import strategies as st
 
-from unblur.hierarchy import Hierarchy, Ranks, from_cuts, from_rows, halves
+from unblur.hierarchy import Hierarchy, from_cuts, from_rows, halves
 from unblur.histogram import Histogram
 from unblur.lattice import Lattice
 
@@ -89,27 +88,5 @@ def random_case(seed: int) -> tuple[Lattice, list[Record], int]:
 
 
 def histogram_of(lattice: Lattice, records: Sequence[Record]) -> Histogram:
-    """Count the records of each cell, as the engine would."""
-    raw = np.array(records, dtype=np.int64).reshape(len(records), len(lattice.hierarchies))
-    nodes = np.stack(
-        [tree.climb(raw[:, i], 0, lattice.finest[i]) for i, tree in enumerate(lattice.hierarchies)], axis=1
-    )
-    occupied, cell_of, counts = np.unique(nodes, axis=0, return_inverse=True, return_counts=True)
-
-    return Histogram([occupied[:, i] for i in range(occupied.shape[1])], counts, KnownValues(raw, cell_of.ravel()))
-
-
-@dataclass(frozen=True)
-class KnownValues:
-    """The raw values behind a histogram, from the records themselves."""
-
-    raw: Ranks
-    cell_of: Ranks
-
-    def count(self) -> list[int]:
-        return [len(np.unique(column)) for column in self.raw.T]
-
-    def of(self, cells: Ranks) -> list[tuple[Ranks, Ranks]]:
-        here = np.isin(self.cell_of, cells)
-        pairs = [np.unique(np.stack([self.cell_of[here], column[here]], axis=1), axis=0) for column in self.raw.T]
-        return [(each[:, 0], each[:, 1]) for each in pairs]
+    """Count the records of each cell."""
+    return Histogram.of(lattice, np.array(records, dtype=np.int64).reshape(len(records), len(lattice.hierarchies)))

@@ -17,13 +17,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.strategies import KnownValues, Record, examples, histogram_of, recoding_cases
+from tests.strategies import Record, examples, histogram_of, recoding_cases
 from unblur.arx.loss import Shares, interval_shares, row_shares
 from unblur.arx.recoding import ArxRecoding, arx_recoding, is_all_stars
 from unblur.arx.search import _Heap
 from unblur.arx.settings import ArxSettings
 from unblur.errors import ConfigError
 from unblur.hierarchy import CategoryHierarchy, Hierarchy, IntervalHierarchy, Ranks, from_cuts, from_rows, halves
+from unblur.histogram import KnownValues
 from unblur.lattice import Lattice, State
 from unblur.recoding import local_recoding
 from unblur.release import EquivalenceClass

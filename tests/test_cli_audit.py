@@ -176,7 +176,7 @@ def test_two_processes_and_a_budget_give_the_same_result(unblur: Run) -> None:
 
 def test_a_budget_that_is_used_up_is_told_and_a_gate_does_not_pass(unblur: Run) -> None:
     done = unblur("audit", "release.csv", "-c", "release.toml", "--budget", "0.000001", "--fail-on=max_ratio > 1e9")
-    assert "were not analysed: the budget of 1e-06 s was used up" in done.stdout
+    assert "not analysed, since the budget of 1e-06 s was used up" in done.stdout
     assert done.returncode == 1
     assert "cannot be told" in done.stderr
 
@@ -200,7 +200,7 @@ def test_ctrl_c_leaves_a_readable_partial_result(clinic: Path, tmp_path: Path, j
     assert process.returncode == 130, complaints
     assert "interrupted" in complaints
     assert "Traceback" not in complaints
-    assert "were not analysed: it was interrupted" in said
+    assert "not analysed, since it was interrupted" in said
     found = json.loads(result.read_text())
     jsonschema.validate(found, SCHEMA)
     assert found["summary"]["not_done"] > 0
@@ -220,3 +220,43 @@ def test_a_project_of_arx_is_audited_as_it_is(unblur: Run) -> None:
     missing = unblur("audit", "release.csv")
     assert missing.returncode == 2
     assert "--config is needed" in missing.stderr
+
+
+def test_the_exit_status_is_told_also_when_nobody_reads_the_rest(clinic: Path) -> None:
+    command = f"{sys.executable} -m unblur audit release.csv -c release.toml --fail-on 'max_ratio > 1' --json p.json"
+    shell = ["bash", "-c", f"{command} | true; exit ${{PIPESTATUS[0]}}"]
+    done = subprocess.run(shell, cwd=clinic, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("unblur: failed: max_ratio > 1")
+    assert (clinic / "p.json").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk_is_told_in_one_line(clinic: Path) -> None:
+    command = f"{sys.executable} -m unblur audit release.csv -c release.toml --json - > /dev/full"
+    done = subprocess.run(["bash", "-c", command], cwd=clinic, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (2, "unblur: standard output: No space left on device\n")
+
+
+def test_a_screen_of_few_characters_is_no_error(clinic: Path) -> None:
+    command = [sys.executable, "-m", "unblur", "audit", "release.csv", "-c", "release.toml", "--json", "Ä.json"]
+    ascii_only = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = subprocess.run(command, cwd=clinic, capture_output=True, text=True, env=ascii_only)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == "result: \\xc4.json"
+
+
+def test_the_raw_table_inside_a_project_lets_a_gate_ask_who_is_singled_out(unblur: Run) -> None:
+    project = Path(__file__).parent / "golden" / "g21_gui_default" / "project.deid"
+    done = unblur("audit", project, "--fail-on", "singled_out > 0")
+    assert done.returncode == 1
+    assert done.stderr.startswith("unblur: failed: singled_out > 0: it is ")
+
+
+def test_what_was_assumed_in_reading_is_told(unblur: Run, clinic: Path) -> None:
+    lines = (clinic / "release.csv").read_text().splitlines()
+    noted = [f"{lines[0]};note", *(f"{line};grün" for line in lines[1:])]
+    (clinic / "noted.csv").write_bytes("\n".join(noted).encode("cp1252"))
+    done = unblur("audit", "noted.csv", "-c", "release.toml")
+    assert done.returncode == 0
+    assert done.stderr.startswith("unblur: warning: noted.csv: not UTF-8, read as Windows-1252")

@@ -16,11 +16,14 @@ from tests.plausible import BruteForce, Cell, Known, attack_on, release_of
 from tests.strategies import Record, examples, random_case
 from unblur import explaining
 from unblur.attacking import Attack
-from unblur.cli.explain import describe
+from unblur.cli.explain import describe, find_class
+from unblur.cli.whereabouts import spread
+from unblur.cli.words import KEPT
 from unblur.config import Config, QuasiIdentifier
 from unblur.counting.problem import Records
 from unblur.errors import ConfigError
-from unblur.explaining import Entry, Explanation, Odds, explain
+from unblur.explaining import explain
+from unblur.explanations import Child, Entry, Explanation, Odds, Split
 from unblur.hierarchy import from_cuts, from_rows, halves
 from unblur.lattice import Lattice
 from unblur.release import EquivalenceClass, Release
@@ -146,6 +149,7 @@ def test_every_cell_has_the_odds_and_reasons_that_trying_all_placements_gives(re
         assert found.free_cells == len(case.brute.cells)
         alone = sum(chance for placement, chance in case.placements if 1 in placement.values())
         assert found.singling_out == (None if grid.has_points else alone)
+        assert bool(found.raw_numbers) == grid.has_points
     assert min(verdicts[each] for each in ("impossible", "ruled out", "certain", "possible")) > 10, verdicts
 
 
@@ -280,32 +284,41 @@ def test_a_class_that_is_pinned_down_is_told_with_its_reasons() -> None:
         "1 of the 4 cells is empty. A class takes everybody who is in its cells, and this one was made before: "
         "- class 1 covers 1 cell: 4 records in age [0, 10[, weight [0, 10[",
         "Had 3 or more of these records shared a narrower label, they would have been published under it. "
-        "So, of the 4 records: - age: 2 in [0, 10[ and 2 in [10, 20[ - weight: 2 in [0, 10[ and 2 in [10, 20[",
+        "So, of the 4 records: - age: exactly 2 in each of [0, 10[ and [10, 20[ "
+        "- weight: exactly 2 in each of [0, 10[ and [10, 20[",
         "1 more cell is empty though no class was there: these limits leave no room (age [10, 20[, weight [10, 20[).",
-        "At least 2 records are certainly in age [0, 10[, weight [10, 20[. "
-        "At least 2 records are certainly in age [10, 20[, weight [0, 10[.",
+        "Exactly 2 records are certainly in age [0, 10[, weight [10, 20[. "
+        "Exactly 2 records are certainly in age [10, 20[, weight [0, 10[.",
         "age weight nobody one two or more expected [0, 10[ [10, 20[ 0% 0% 100% 2 [10, 20[ [0, 10[ 0% 0% 100% 2",
-        "Nobody is in 1 cell taken before: 1 by class 1.",
         "Chance that some cell holds exactly one record (that record is singled out): 0%.",
     ]:
         assert sentence in text
-    assert text.count("- age: 2 in [0, 10[") == 1
+    assert text.count("- age: exactly 2") == 1
 
 
 def test_a_class_that_nobody_came_before_is_told_by_chances() -> None:
     """Three records, at most 2 in each half: 6 of the 8 ways to choose halves are left."""
     text = told(attack_on(release(EquivalenceClass((2, 1), (0, 0), 3))), 0)
     assert "What is left: 6.0 x 10^6 ways, 75% of them (0.4 bits less; each bit halves what is left)." in text
-    assert "age: 1 to 2 (on average 1.50) in [0, 10[ and 1 to 2 (on average 1.50) in [10, 20[" in text
+    assert "age: 1 to 2 (on average 1.50) in each of [0, 10[ and [10, 20[" in text
     assert "age nobody one two or more expected [0, 10[ 0% 50% 50% 1.50 [10, 20[ 0% 50% 50% 1.50" in text
     assert "singled out): 100%." in text
     assert "taken" not in text and "empty" not in text
 
 
 def test_rows_beyond_those_asked_for_are_summed_up() -> None:
-    text = told(attack_on(release(EquivalenceClass((3, 1), (0, 0), 3))), 0, cells=1)
-    assert "expected [0, 10[" in text and "[10, 20[ " not in text.split("expected", 1)[1]
-    assert "and 3 more cells: the chance that somebody is there is at most 62%." in text
+    text = told(attack_on(release(EARLIER, EquivalenceClass((2, 2), (0, 0), 3))), 1, cells=1)
+    assert "expected [0, 10[ [10, 20[ " in text and "[10, 20[ [0, 10[ " not in text
+    assert "and 1 more cell with about the same chances and 1 more cell: the chance that somebody is there is" in text
+
+
+def test_of_many_rows_that_are_alike_only_some_are_listed() -> None:
+    given = attack_on(release(EquivalenceClass((3, 3), (0, 0), 3)))
+    short, long = (told(given, 0, cells=cells) for cells in (15, 16))
+    assert short.count("[0, 10[ [") == 3
+    assert "and 13 more cells with about the same chances" in short
+    assert long.count("[0, 10[ [") == 4
+    assert "about the same chances" not in long
 
 
 def test_a_single_cell_says_all_there_is_to_say() -> None:
@@ -335,14 +348,51 @@ def test_an_infeasible_class_does_not_fit_and_has_no_odds() -> None:
     text = told(given, 1)
     assert "What is left: nothing. No way to fill in the raw data leads to this release" in text
     assert "class 1 covers 2 cells" in text
-    assert "No narrower labels may hold 3 or more of these records" in text
+    assert "The 3 records cannot spread over the 2 cells that are left so that this holds." in text
+
+
+def test_a_single_cell_above_the_finest_layer_that_cannot_be_does_not_fit() -> None:
+    """A class of y alone must not be published as Y, and one of x not as X when x was there before."""
+    tree = from_rows([["a", "x", "X", "*"], ["b", "y", "Y", "*"]])
+    config = Config(3, tuple(QuasiIdentifier(name, tree, 1) for name in ("age", "weight")))
+    at = [EquivalenceClass(state, segment, 4) for state, segment in (((1, 1), (0, 0)), ((2, 1), (0, 0)))]
+    given = attack_on(Release(config, (*at, EquivalenceClass((2, 2), (1, 1), 3)), 0))
+    assert [explain(given, number, records="any").fits for number in range(3)] == [True, False, False]
+    for number, reason in [
+        (1, "Its only cell is empty. A class takes everybody who is in its cells, and this one was made before"),
+        (2, "The 3 records cannot spread so that this holds."),
+    ]:
+        text = told(given, number)
+        assert "What is left: nothing. No way to fill in the raw data leads to this release" in text
+        assert reason in text
+        assert "nothing was taken away" not in text
+        assert "1 cells" not in text
+
+
+def test_every_class_that_does_not_fit_says_so() -> None:
+    """Random classes of random sizes: most cannot be."""
+    tried: Counter[bool] = Counter()
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        states = sorted({(int(a), int(b)) for a, b in rng.integers(1, 4, size=(4, 2))})
+        classes = [EquivalenceClass(state, (0, 0), int(rng.integers(3, 9))) for state in states]
+        given = attack_on(release(*classes))
+        for number, records in product(range(len(classes)), BOTH):
+            fits = explain(given, number, records=records).fits
+            assert (
+                "No way to fill in the raw data leads to this release" in told(given, number, records=records)
+            ) != fits
+            tried[fits] += 1
+    assert min(tried.values()) > 50, tried
 
 
 def test_a_class_without_a_free_cell_does_not_fit() -> None:
     halves_of_it = [EquivalenceClass((1, 2), (rank, 0), 4) for rank in (0, 1)]
     found = explain(Attack(release(*halves_of_it, LATER), Known(None)), 2, records="any")
     assert (found.fits, found.free_cells) == (False, 0)
-    assert "4 of the 4 cells are empty" in " ".join(describe(found).split())
+    text = " ".join(describe(found).split())
+    assert "All 4 cells are empty" in text
+    assert "cannot spread" not in text
 
 
 def test_more_distinct_records_than_values_do_not_fit() -> None:
@@ -352,6 +402,33 @@ def test_more_distinct_records_than_values_do_not_fit() -> None:
 
 def test_a_class_below_k_is_remarked_on() -> None:
     assert "That is fewer than k = 3" in told(attack_on(release(EquivalenceClass((2, 1), (0, 0), 2))), 0)
+
+
+def test_raw_numbers_are_why_nobody_is_said_to_be_alone() -> None:
+    """Four records are not too many to count, but a cell is a single age."""
+    attributes = (QuasiIdentifier("age", TREE, 0), QuasiIdentifier("weight", TREE, 1))
+    given = attack_on(Release(Config(3, attributes), (EquivalenceClass((1, 2), (0, 0), 4),), 0))
+    found = explain(given, 0, records="any")
+    assert (found.singling_out, found.raw_numbers) == (None, ("age",))
+    text = told(given, 0)
+    assert "singled out): not computed, because the narrowest labels of 'age' are single numbers" in text
+    assert "too long" not in text
+
+
+def test_raw_categories_are_cells_like_any_other() -> None:
+    tree = from_rows([["a", "x", "*"], ["b", "x", "*"]])
+    given = attack_on(Release(Config(3, (QuasiIdentifier("sex", tree, 0),)), (EquivalenceClass((1,), (0,), 4),), 0))
+    found = explain(given, 0, records="any")
+    assert found.singling_out == 0
+    assert found.raw_numbers == ()
+
+
+def test_raw_values_are_not_listed_if_they_are_too_many() -> None:
+    tree = from_cuts([Decimal(0), Decimal(10**8)])
+    given = Attack(Release(Config(3, (QuasiIdentifier("income", tree, 0),)), (), 3), Known(None))
+    start = perf_counter()
+    assert explain(given, None, records="any").children == ()
+    assert perf_counter() - start < 5
 
 
 def test_outliers_are_told_by_what_is_free() -> None:
@@ -366,7 +443,7 @@ def test_outliers_are_told_by_what_is_free() -> None:
     assert "made before: - class 1 covers 8 cells: 4 records in age [0, 20[ - These are" in text
     assert "age: none in [0, 20[ and all in [20, 40[" in text
     assert "These are fewer than 3 records, so no rule says how they spread." in text
-    assert "Nobody is in 8 cells taken before: 8 by class 1." in text
+    assert "Nobody is in" not in text, "the list of earlier classes says it"
 
 
 def test_outliers_in_many_cells_are_told_by_attribute(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -382,9 +459,50 @@ def test_nothing_is_said_about_outliers_that_were_suppressed_for_missing_values(
     assert explain(given, 1, records="any").fits
 
 
+def test_a_single_record_is_told_by_chances_not_averages() -> None:
+    text = told(attack_on(release(EquivalenceClass((2, 3), (0, 0), 4), outliers=1)), None)
+    assert "- age: none in [0, 20[ and certainly in [20, 40[" in text
+    assert "- weight: a chance of 50% in each of [0, 20[ and [20, 40[" in text
+    assert "No rule says more about a single record." in text
+    assert "average" not in text and "records" not in text.split("Where the record is")[1]
+
+
+@pytest.mark.parametrize("chosen", ["0", "56", "-1", "1.0", "", "one", "9" * 5000, "٣", "²", "1_0", "x" * 5000])
+def test_an_id_that_no_class_has_is_an_error_of_one_line(chosen: str) -> None:
+    many = release(*(EquivalenceClass((1, 1), (n // 4 % 4, n % 4), 3) for n in range(55)), outliers=1)
+    with pytest.raises(ConfigError, match=r"a class is a number from 1 to 55, or outliers$") as error:
+        find_class(chosen, many)
+    assert len(str(error.value)) < 100
+    assert "\n" not in str(error.value)
+
+
+def test_the_message_names_the_ids_that_there_are() -> None:
+    for given, known in [
+        (release(outliers=3), "there are no classes, only outliers"),
+        (release(EARLIER), "the only class is 1"),
+        (release(EARLIER, outliers=3), "the only class is 1, or outliers"),
+        (release(EARLIER, LATER), "a class is a number from 1 to 2"),
+    ]:
+        with pytest.raises(ConfigError, match=f"--class '7': {known}$"):
+            find_class("7", given)
+
+
+def test_a_class_is_found_by_its_id() -> None:
+    given = release(EARLIER, LATER)
+    assert [find_class(text, given) for text in ("1", " 2 ", "002", "0" * 5000 + "1", "Outliers")] == [0, 1, 1, 0, None]
+
+
 def test_without_outliers_there_are_none_to_explain() -> None:
     with pytest.raises(ConfigError, match="no outliers"):
         explain(attack_on(release(EARLIER)), None, records="any")
+
+
+def test_all_of_it_is_said_to_be_left_only_as_far_as_it_was_computed() -> None:
+    given = attack_on(release(EquivalenceClass((2, 1), (0, 0), 4)))
+    text = told(Attack(given.release, given.inference, effort=0), 0)
+    assert "What is left: all of it, as far as this was computed. The true number may be smaller still" in text
+    assert "the rule for 'age' was left out" in text
+    assert "Nothing was taken away" not in text
 
 
 def test_a_rule_that_was_left_out_is_named() -> None:
@@ -396,7 +514,7 @@ def test_a_rule_that_was_left_out_is_named() -> None:
     assert found.plausible.exact == 300**4
     assert [split.bounded for split in found.children] == [False, False]
     text = told(hasty, 1)
-    assert "The true number may be smaller still: the rule for 'age' and 'weight' was left out" in text
+    assert "The true number may be smaller still: the rules for 'age' and 'weight' were left out" in text
 
 
 def test_classes_with_a_rule_left_out_are_explained_soundly() -> None:
@@ -411,7 +529,7 @@ def test_classes_with_a_rule_left_out_are_explained_soundly() -> None:
         assert not {split.attribute for split in found.children if split.bounded} & set(found.dropped)
         if found.cells is not None:
             assert sum(entry.odds.expected for entry in found.cells) == found.size
-        assert "was left out" in " ".join(describe(found).split())
+        assert "left out, here and in all chances below" in " ".join(describe(found).split())
 
 
 def test_a_grid_of_sixteen_to_the_sixth_cells_is_explained_by_blocks_at_once() -> None:
@@ -448,7 +566,7 @@ def test_very_many_records_are_explained_by_their_logarithms() -> None:
     text = told(given, 1)
     assert "1 in 7.5 x 10^12493" in text
     assert "[0, 10[ [10, 20[ < 0.1% < 0.1% > 99.9% 33,333.3" in text, "rounded, so never 0% or 100%"
-    assert "not computed for so many records" in text
+    assert "singled out): not computed, because it would take too long." in text
     assert perf_counter() - start < 20
 
 
@@ -466,10 +584,16 @@ def wide(*taken: int, size: int = 3) -> Attack:
     return attack_on(Release(config, (*classes, EquivalenceClass((2, 1), (0, 0), size)), 0))
 
 
-def test_of_many_children_the_likeliest_are_named() -> None:
+def test_children_that_may_hold_as_many_are_told_together() -> None:
     text = told(wide(7), 1)
-    assert "- age: 0 to 2 (on average 0.43) in [0, 10[," in text
-    assert "in [30, 40[ and at most 2 in each of the 4 others" in text
+    assert "- age: 0 to 2 (on average 0.43) in each of 7 parts and none in [70, 80[" in text
+
+
+def test_of_many_children_that_differ_the_likeliest_are_named() -> None:
+    children = tuple(Child(f"part {n}", 0, n, Fraction(n, 2)) for n in range(9))
+    words = spread(Split("age", True, children), 12).replace(KEPT, " ")
+    assert words.startswith("age: 0 to 8 (on average 4) in part 8, 0 to 7 (on average 3.50) in part 7, 0 to 6")
+    assert words.endswith(" in part 5 and at most 4 in each of the 5 others")
 
 
 def test_of_many_takers_those_of_most_cells_are_named_and_one_alone_is_never_left_out() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -90,3 +91,10 @@ def test_what_is_no_release_is_refused(write: Write, table: str, message: str) -
     with pytest.raises(TableError, match=message) as caught:
         read_release(write("r.csv", table), CONFIG)
     assert "SECRET" not in str(caught.value)
+
+
+def test_numbers_of_a_typed_column_match_labels_without_decimals(tmp_path: Path) -> None:
+    (tmp_path / "h.csv").write_text("1;odd;*\n2;even;*\n3;odd;*\n")
+    config = {"k": 2, "quasi_identifiers": [{"name": "n", "hierarchy": str(tmp_path / "h.csv")}]}
+    pd.DataFrame({"n": [1.0, 1.0, 3.0, 3.0]}).to_parquet(tmp_path / "r.parquet")
+    assert [each.size for each in unblur.read_release(tmp_path / "r.parquet", config).classes] == [2, 2]

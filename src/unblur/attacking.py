@@ -128,7 +128,7 @@ class Attack:
         fanouts = tuple(len(spans) for spans in children.values())
         return Problem(subject.size, fanouts, free, bound, self.release.config.k), tuple(dropped)
 
-    def _children(self, subject: EquivalenceClass) -> dict[int, list[Span]]:
+    def _children(self, subject: EquivalenceClass) -> dict[int, Sequence[Span]]:
         lattice = self.release.config.lattice
         found = {
             attribute: self.grid.children(attribute, layer, rank)
@@ -145,7 +145,7 @@ class Attack:
             if len(spans) > 1 or trees[attribute].highest(subject.state[attribute] - 1, 0) < subject.state[attribute]
         }
 
-    def _blocks(self, box: Box, children: Mapping[int, list[Span]], taken: Sequence[Box]) -> dict[Block, Free]:
+    def _blocks(self, box: Box, children: Mapping[int, Sequence[Span]], taken: Sequence[Box]) -> dict[Block, Free]:
         """Part what is free of a box into blocks."""
         pieces: dict[Block, list[Box]] = defaultdict(list)
         for piece in self.grid.pieces(box, taken):
@@ -168,7 +168,7 @@ class Attack:
                 found[one].append(other)
         return [sorted(numbers) for numbers in found]
 
-    def _too_much(self, subject: EquivalenceClass, bound: int, children: Mapping[int, list[Span]]) -> bool:
+    def _too_much(self, subject: EquivalenceClass, bound: int, children: Mapping[int, Sequence[Span]]) -> bool:
         fanouts, k = [len(spans) for spans in children.values()], self.release.config.k
         most = FEW_BLOCKS if any(subject.state[attribute] == 1 for attribute in children) else MOST_BLOCKS
         if max(fanouts, default=0) > MOST_CHILDREN or prod(fanouts) > most:

@@ -49,8 +49,10 @@ class Summary:
     """The ratios of the classes of more than one cell."""
     basic: int
     compound: int
+    max_ratio: float | None
+    """The largest ratio of any class, or of the outliers."""
     max_bits: float | None
-    """The most that any class, or the outliers, lose."""
+    """The same in bits."""
     certain_records: int | None
     """Records whose cell is certain although their label spans several; None if not looked for."""
     singled_out: int | None
@@ -59,10 +61,6 @@ class Summary:
     classes_below_k: int
     not_done: int
     """Classes, and outliers, that the attack did not come to."""
-
-    @property
-    def max_ratio(self) -> float | None:
-        return self.over_all.largest
 
     @property
     def median_ratio(self) -> float | None:
@@ -127,11 +125,13 @@ class Audit:
         """The figures that a decision may rest on."""
         compound = [each for each in self.classes if not each.basic]
         bits = [each.bits for each in self.everything if each.bits is not None]
+        ratios = [each.ratio for each in self.everything if each.ratio is not None]
         return Summary(
             over_all=Spread.of(self.classes),
             over_compound=Spread.of(compound),
             basic=len(self.classes) - len(compound),
             compound=len(compound),
+            max_ratio=max(ratios, default=None),
             max_bits=max(bits, default=None),
             certain_records=self._certain_records(),
             singled_out=self._singled_out(),
@@ -212,6 +212,7 @@ def _summary_row(summary: Summary) -> dict[str, Any]:
         "ratio": _spread_row(summary.over_all),
         "compound": {"ratio": _spread_row(summary.over_compound), "classes": summary.compound},
         "basic": {"classes": summary.basic},
+        "max_ratio": finite(summary.max_ratio),
         "max_bits": summary.max_bits,
         "certain_records": summary.certain_records,
         "singled_out": summary.singled_out,

@@ -85,6 +85,12 @@ class Config:
     """Where relative paths start."""
     path: Path | None = field(default=None, compare=False)
 
+    @property
+    def missing(self) -> int:
+        """How many records were suppressed because a value was missing or impossible, not by the recoding."""
+        found = self.made.get("missing", 0)
+        return found if _is_int(found) else 0
+
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Config:
         """Read a config file."""

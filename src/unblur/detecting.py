@@ -66,7 +66,7 @@ def _findings(release: Release, inference: Inference, records: Records) -> list[
     attack = Attack(release, inference)
     outliers = attack.outliers()
     numbered: list[tuple[int | None, Target]] = list(enumerate(attack.targets()))
-    if outliers and not release.config.made.get("missing"):
+    if outliers and not release.config.missing:
         numbered.append((None, outliers))
     return [
         replace(find(attack, number, target, records), refinement=count(attack, target, records))

@@ -5,13 +5,12 @@ All of it is data; words are for the doors. Odds count every raw data set that r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
 from math import inf, log2, prod
-from typing import Literal
 
 from unblur.attacking import Attack, Target
 from unblur.counting.exact import SLOWER, estimated_work
@@ -20,8 +19,9 @@ from unblur.counting.placements import Placements, published_solutions
 from unblur.counting.problem import Block, Records
 from unblur.counting.weights import Family, solutions, split_ways
 from unblur.errors import ConfigError
+from unblur.explanations import Chance, Child, Entry, Explanation, Odds, Split, Taker
 from unblur.grid import Box, Free, Span
-from unblur.lattice import State
+from unblur.hierarchy import Hierarchy
 
 MOST_CELLS = 200
 """A class of more cells is told by blocks: one child of each constrained attribute."""
@@ -30,132 +30,8 @@ MOST_EXACT = 1000
 MOST_WORK = 15_000_000
 """What takes more steps than this (a step is about a microsecond) is left out."""
 
-Chance = Fraction | float
-"""A probability: exact, unless there are more than `MOST_EXACT` records."""
-Verdict = Literal["impossible", "certain", "possible"]
-
-
-@dataclass(frozen=True)
-class Odds:
-    """How many records a region may hold."""
-
-    nobody: Chance
-    one: Chance
-    more: Chance
-    expected: Fraction
-    least: int
-    """So many are there in every placement."""
-
-
 EMPTY = Odds(Fraction(1), Fraction(0), Fraction(0), Fraction(0), 0)
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A cell, or a block of cells in a class of many."""
-
-    labels: Mapping[str, str]
-    cells: int
-    free: int
-    """How many of its cells no earlier class has taken."""
-    taken_by: tuple[int, ...]
-    """The ids of the earlier classes that have taken all of it, or a part."""
-    odds: Odds
-
-    @property
-    def verdict(self) -> Verdict:
-        """Whether nobody can be here, somebody surely is, or neither."""
-        if not self.odds.expected:
-            return "impossible"
-        return "certain" if self.odds.least else "possible"
-
-
-@dataclass(frozen=True)
-class Taker:
-    """An earlier class that overlaps this one: it took all records that were in its cells."""
-
-    id: int
-    labels: Mapping[str, str]
-    size: int
-    cells: int
-    """How many of this class's cells it covers; several takers may cover the same."""
-
-
-@dataclass(frozen=True)
-class Child:
-    """One part of a generalized label, and how many of the class's records it may hold."""
-
-    label: str
-    least: int
-    most: int
-    expected: Fraction | None
-    """None if it was not counted; then least and most are what the rule alone says."""
-
-
-@dataclass(frozen=True)
-class Split:
-    """A generalized attribute with its children."""
-
-    attribute: str
-    bounded: bool
-    """Whether none of them can hold as many records as the bound; if not, only what is free limits them."""
-    children: tuple[Child, ...]
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """What a release says about one class, or about the outliers."""
-
-    id: int | None
-    """Counted from 1; None for the outliers."""
-    labels: Mapping[str, str]
-    state: State
-    size: int
-    k: int
-    records: Records
-    values: int
-    """Raw values under the label."""
-    all_cells: int
-    free_cells: int
-    published: Count
-    """Raw data sets that the label alone leaves open."""
-    plausible: Count
-    """Raw data sets that remain."""
-    bound: int | None
-    """The number of records that no child reaches; None if nothing is known."""
-    takers: tuple[Taker, ...]
-    children: tuple[Split, ...]
-    """Of each generalized attribute, but for those whose constraint was left out while that of others was not."""
-    cells: tuple[Entry, ...] | None
-    """The certain ones first, then the likeliest; None if they were not counted, being too many or none fitting."""
-    by_block: bool
-    """Whether the entries are blocks."""
-    singling_out: Fraction | None
-    """The probability that at least one cell holds exactly one record; None if it was not counted."""
-    dropped: tuple[str, ...]
-    """Attributes whose constraint was left out."""
-
-    @property
-    def fits(self) -> bool:
-        """Whether the release can have been made as assumed."""
-        return bool(self.plausible)
-
-    @property
-    def upper_bound(self) -> bool:
-        """Whether even fewer data sets may remain."""
-        return bool(self.dropped)
-
-    @property
-    def ratio(self) -> Fraction | None:
-        """How many times fewer data sets remain; None if none does, or the numbers are too long."""
-        if not self.fits or self.published.exact is None or self.plausible.exact is None:
-            return None
-        return Fraction(self.published.exact, self.plausible.exact)
-
-    @property
-    def bits(self) -> float | None:
-        """The same in bits: each bit halves what remains."""
-        return self.published.log2 - self.plausible.log2 if self.fits else None
+"""Nobody is there, in any placement."""
 
 
 def explain(attack: Attack, number: int | None, *, records: Records) -> Explanation:
@@ -181,6 +57,7 @@ def explain(attack: Attack, number: int | None, *, records: Records) -> Explanat
         cells=study.entries() if fits else None,
         by_block=not study.lists_cells,
         singling_out=study.left.singling_out_odds() if fits else None,
+        raw_numbers=tuple(study.raw_numbers()),
         dropped=tuple(study.names[attribute] for attribute in target.dropped),
     )
 
@@ -229,6 +106,12 @@ class _Study:
     def named(self, labels: Sequence[str]) -> dict[str, str]:
         return dict(zip(self.names, labels, strict=True))
 
+    def raw_numbers(self) -> Iterator[str]:
+        """Name the attributes whose cells are finer than leaves."""
+        for each in self.attack.release.config.quasi_identifiers:
+            if each.finest_layer == 0 and each.hierarchy.kind == "interval":
+                yield each.name
+
     def takers(self) -> Iterator[Taker]:
         """Tell the earlier classes, and how much of this one each covers."""
         for number in self.target.takers:
@@ -241,13 +124,13 @@ class _Study:
         bounded = self.target.problem.constrained
         pieces = sum(len(free.pieces) for free in self.target.problem.free.values())
         for attribute in self._constrained if bounded else self._generalized:
-            children = self._children(attribute)
             if bounded:
                 place = self._constrained.index(attribute)
-                found = [self._bounded_child(place, child, label) for child, (_, label) in enumerate(children)]
+                children = [label for _, label in self._children(attribute)]
+                found = [self._bounded_child(place, child, label) for child, label in enumerate(children)]
                 yield Split(self.names[attribute], bounded, tuple(found))
-            elif len(children) * pieces <= MOST_WORK // 10:
-                found = [self._free_child(attribute, span, label) for span, label in children]
+            elif len(self._ranks(attribute)) * pieces <= MOST_WORK // 10:  # raw values may be very many
+                found = [self._free_child(attribute, span, label) for span, label in self._children(attribute)]
                 yield Split(self.names[attribute], bounded, tuple(found))
 
     def _free_child(self, attribute: int, span: Span, label: str) -> Child:
@@ -388,12 +271,18 @@ class _Study:
         return {}
 
     def _spans(self, attribute: int) -> Iterator[tuple[Span, str]]:
-        tree = self.attack.release.config.quasi_identifiers[attribute].hierarchy
         state, segment = list(self.target.subject.state), list(self.target.subject.segment)
-        layer = state[attribute] - 1
-        for rank in tree.children(layer + 1, segment[attribute]):
+        tree, layer = self._tree(attribute), state[attribute] - 1
+        for rank in self._ranks(attribute):
             state[attribute], segment[attribute] = layer, rank
             yield self.attack.grid.box(tuple(state), tuple(segment))[attribute], tree.label(layer, rank)
+
+    def _ranks(self, attribute: int) -> Sequence[int]:
+        subject = self.target.subject
+        return self._tree(attribute).children(subject.state[attribute], subject.segment[attribute])
+
+    def _tree(self, attribute: int) -> Hierarchy:
+        return self.attack.release.config.quasi_identifiers[attribute].hierarchy
 
 
 def _chance(j: int, n: int, here: int, whole: int, family: Family) -> Chance:

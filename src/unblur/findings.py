@@ -68,8 +68,8 @@ def to_row(finding: Finding) -> dict[str, Any]:
         "state": list(finding.subject.state),
         "size": finding.subject.size,
         "basic": finding.basic,
-        "cells": finding.cells,
-        "free_cells": left.free_cells if left else None,
+        "cells": _plain(finding.cells),
+        "free_cells": _plain(left.free_cells) if left else None,
         "taken_by": list(finding.taken_by),
         "counted": left.counted if left else "not_done",
         "lr_solutions": finding.published.text,
@@ -91,6 +91,11 @@ def to_row(finding: Finding) -> dict[str, Any]:
 def finite(number: float | None) -> float | None:
     """Return a number, or None for an infinite one: JSON has no other way to say it."""
     return None if number is None or number == inf else number
+
+
+def _plain(number: int | None) -> int | None:
+    """Return a whole number that every reader of JSON keeps exactly, or None."""
+    return None if number is None or number > 2**53 else number
 
 
 def _log10(count: Count) -> float | None:

@@ -69,7 +69,7 @@ class Gate:
         if value is not None and OPERATORS[self.sign](value, self.number):
             return f"{self}: it is {value:,.6g}"
         if audit.summary.not_done and self.field not in ("suppressed", "classes_below_k", "singled_out"):
-            return f"{self}: cannot be told, since {audit.summary.not_done:,} classes were not analysed"
+            return f"{self}: cannot be told, since not all classes were analysed"
         counted = {each.refinement.counted for each in audit.everything if each.refinement}
         if counted - {"exact"} and self.field not in ("suppressed", "classes_below_k", "singled_out"):
             return f"{self}: cannot be told, since some counts are only bounds"

@@ -14,8 +14,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import accumulate, product
 from math import prod
+from typing import Protocol, overload
 
 import numpy as np
 
@@ -44,20 +45,18 @@ class Grid:
 
     def box(self, state: State, segment: Segment) -> Box:
         """Return the box of a segment."""
-        return tuple(
-            (int(axis.starts[layer][rank]), int(axis.ends[layer][rank]))
-            for axis, layer, rank in zip(self._axes, state, segment, strict=True)
-        )
+        return tuple(axis.span(layer, rank) for axis, layer, rank in zip(self._axes, state, segment, strict=True))
 
-    def children(self, attribute: int, layer: int, rank: int) -> list[Span]:
+    def children(self, attribute: int, layer: int, rank: int) -> Sequence[Span]:
         """Return the spans of a node's children."""
         axis = self._axes[attribute]
-        ranks = axis.tree.children(layer, rank)
-        return sorted((int(axis.starts[layer - 1][r]), int(axis.ends[layer - 1][r])) for r in ranks)
+        if layer == 1 and isinstance(axis, _Values):
+            return _Points(*axis.span(layer, rank))
+        return sorted(axis.span(layer - 1, child) for child in axis.tree.children(layer, rank))
 
     def volume(self, box: Box) -> int:
         """Count the raw records that fit in a box."""
-        return prod(int(axis.total[b] - axis.total[a]) for axis, (a, b) in zip(self._axes, box, strict=True))
+        return prod(axis.volume(span) for axis, span in zip(self._axes, box, strict=True))
 
     def count_cells(self, box: Box) -> int:
         """Count the cells of a box."""
@@ -69,40 +68,33 @@ class Grid:
 
     def random_cell(self, box: Box, rng: random.Random) -> tuple[int, ...]:
         """Draw the cell of a raw record that lies anywhere in a box."""
-        return tuple(
-            bisect_right(axis.total, rng.randrange(int(axis.total[a]), int(axis.total[b]))) - 1
-            for axis, (a, b) in zip(self._axes, box, strict=True)
-        )
+        return tuple(axis.draw(span, rng) for axis, span in zip(self._axes, box, strict=True))
 
     def labels(self, cell: Sequence[int]) -> tuple[str, ...]:
         """Name a cell by the labels of its nodes."""
         return tuple(
-            axis.tree.label(low, int(axis.order[position]))
-            for axis, low, position in zip(self._axes, self.lattice.finest, cell, strict=True)
+            axis.tree.label(axis.finest, axis.rank(position)) for axis, position in zip(self._axes, cell, strict=True)
         )
 
     @cached_property
     def has_points(self) -> bool:
         """Whether cells are finer than the leaves of some interval attribute: raw values of a number."""
-        return any(axis.leaf is not None for axis in self._axes)
+        return any(isinstance(axis, _Values) for axis in self._axes)
 
     def leaf(self, cell: Sequence[int]) -> tuple[int, ...]:
         """Find the leaf that a cell lies in; the cell itself if it is one."""
-        return tuple(
-            position if axis.leaf is None else int(axis.leaf[position])
-            for axis, position in zip(self._axes, cell, strict=True)
-        )
+        return tuple(axis.leaf(position) for axis, position in zip(self._axes, cell, strict=True))
 
     def leaves(self, box: Box) -> Box:
         """The leaves that a box touches, as a box of their own."""
         return tuple(
-            span if axis.leaf is None else (int(axis.leaf[span[0]]), int(axis.leaf[span[1] - 1]) + 1)
-            for axis, span in zip(self._axes, box, strict=True)
+            (axis.leaf(span[0]), axis.leaf(span[1] - 1) + 1) for axis, span in zip(self._axes, box, strict=True)
         )
 
-    def positions(self, attribute: int) -> Ranks:
-        """Return, for each node of the finest layer by rank, its position on the axis."""
-        return self._axes[attribute].position
+    def positions(self, attribute: int, ranks: Ranks | None = None) -> Ranks:
+        """Return the positions of nodes of the finest layer, or of all of them, on their axis."""
+        axis = self._axes[attribute]
+        return axis.positions(np.arange(axis.tree.nodes(axis.finest)) if ranks is None else ranks)
 
     def pieces(self, box: Box, taken: Sequence[Box]) -> Iterator[Box]:
         """Part what is left of a box, outside the boxes that were taken before, into boxes."""
@@ -124,47 +116,136 @@ class Grid:
 
     @cached_property
     def _axes(self) -> list[_Axis]:
-        return [_Axis(tree, low) for tree, low in zip(self.lattice.hierarchies, self.lattice.finest, strict=True)]
+        return [_axis(tree, low) for tree, low in zip(self.lattice.hierarchies, self.lattice.finest, strict=True)]
 
 
-class _Axis:
+def _axis(tree: Hierarchy, finest: int) -> _Axis:
+    return _Values(tree) if finest == 0 and tree.kind == "interval" else _Nodes(tree, finest)
+
+
+class _Axis(Protocol):
     """One attribute: the nodes of its finest layer in the order of the tree."""
 
+    tree: Hierarchy
+    finest: int
+
+    def span(self, layer: int, rank: int) -> Span: ...
+    def rank(self, position: int) -> int: ...
+    def positions(self, ranks: Ranks) -> Ranks: ...
+    def volume(self, span: Span) -> int: ...
+    def draw(self, span: Span, rng: random.Random) -> int: ...
+    def leaf(self, position: int) -> int: ...
+    def lengths_in(self, span: Span) -> Counter[int]: ...
+
+
+class _Nodes:
+    """An attribute whose finest nodes are cells."""
+
     def __init__(self, tree: Hierarchy, finest: int) -> None:
-        self.tree = tree
+        self.tree, self.finest = tree, finest
         nodes = np.arange(tree.nodes(finest))
         above = [tree.climb(nodes, finest, layer) for layer in range(finest, tree.height + 1)]
-        self.order = np.lexsort(above)  # the root first, then ever finer
-        self.position = np.empty_like(self.order)
-        self.position[self.order] = nodes
-        self.lengths = (
+        self._order = np.lexsort(above)  # the root first, then ever finer
+        self._position = np.empty_like(self._order)
+        self._position[self._order] = nodes
+        self._lengths = (
             np.ones(len(nodes), np.int64)
             if finest == 0
-            else np.array([tree.length(finest, int(rank)) for rank in self.order], np.int64)
+            else np.array([tree.length(finest, int(rank)) for rank in self._order], np.int64)
         )
-        self.total = np.concatenate(([0], np.cumsum(self.lengths)))
-        self.starts: dict[int, Ranks] = {}
-        self.ends: dict[int, Ranks] = {}
+        self._total = np.concatenate(([0], np.cumsum(self._lengths)))
+        self._starts: dict[int, Ranks] = {}
+        self._ends: dict[int, Ranks] = {}
         for layer, ranks in enumerate(above, finest):
-            ordered = ranks[self.order]
+            ordered = ranks[self._order]
             first = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-            self.starts[layer] = np.empty(tree.nodes(layer), np.int64)
-            self.starts[layer][ordered[first]] = first
-            self.ends[layer] = np.empty(tree.nodes(layer), np.int64)
-            self.ends[layer][ordered[first]] = np.concatenate((first[1:], [len(nodes)]))
+            self._starts[layer] = np.empty(tree.nodes(layer), np.int64)
+            self._starts[layer][ordered[first]] = first
+            self._ends[layer] = np.empty(tree.nodes(layer), np.int64)
+            self._ends[layer][ordered[first]] = np.concatenate((first[1:], [len(nodes)]))
         self._counted: dict[Span, Counter[int]] = {}
-        # What people call a cell is a leaf: a single raw value of a number tells nobody apart.
-        self.leaf: Ranks | None = None
-        if finest == 0 and tree.kind == "interval":
-            leaves = tree.climb(self.order, 0, 1)
-            self.leaf = np.cumsum(np.concatenate(([0], leaves[1:] != leaves[:-1])))
+
+    def span(self, layer: int, rank: int) -> Span:
+        return int(self._starts[layer][rank]), int(self._ends[layer][rank])
+
+    def rank(self, position: int) -> int:
+        return int(self._order[position])
+
+    def positions(self, ranks: Ranks) -> Ranks:
+        return self._position[ranks]
+
+    def volume(self, span: Span) -> int:
+        return int(self._total[span[1]] - self._total[span[0]])
+
+    def draw(self, span: Span, rng: random.Random) -> int:
+        value = rng.randrange(int(self._total[span[0]]), int(self._total[span[1]]))
+        return bisect_right(self._total, value) - 1
+
+    def leaf(self, position: int) -> int:
+        return position
 
     def lengths_in(self, span: Span) -> Counter[int]:
         """How many nodes of a span have each length."""
         if span not in self._counted:
-            values, counts = np.unique(self.lengths[span[0] : span[1]], return_counts=True)
+            values, counts = np.unique(self._lengths[span[0] : span[1]], return_counts=True)
             self._counted[span] = Counter(dict(zip(values.tolist(), counts.tolist(), strict=True)))
         return self._counted[span]
+
+
+class _Values:
+    """A number whose raw values are in the lattice: they stand in their own order, and are never listed.
+
+    What people call a cell is a leaf all the same: a single raw value of a number tells nobody apart.
+    """
+
+    finest = 0
+
+    def __init__(self, tree: Hierarchy) -> None:
+        self.tree = tree
+        self._edges = {layer: self._ends(layer) for layer in range(1, tree.height + 1)}
+
+    def _ends(self, layer: int) -> list[int]:
+        return [0, *accumulate(self.tree.length(layer, rank) for rank in range(self.tree.nodes(layer)))]
+
+    def span(self, layer: int, rank: int) -> Span:
+        return (rank, rank + 1) if layer == 0 else (self._edges[layer][rank], self._edges[layer][rank + 1])
+
+    def rank(self, position: int) -> int:
+        return position
+
+    def positions(self, ranks: Ranks) -> Ranks:
+        return ranks
+
+    def volume(self, span: Span) -> int:
+        return span[1] - span[0]
+
+    def draw(self, span: Span, rng: random.Random) -> int:
+        return rng.randrange(*span)
+
+    def leaf(self, position: int) -> int:
+        return bisect_right(self._edges[1], position) - 1
+
+    def lengths_in(self, span: Span) -> Counter[int]:
+        return Counter({1: span[1] - span[0]})
+
+
+@dataclass(frozen=True)
+class _Points(Sequence[Span]):
+    """The spans of single values, not listed."""
+
+    first: int
+    end: int
+
+    def __len__(self) -> int:
+        return self.end - self.first
+
+    @overload
+    def __getitem__(self, index: int) -> Span: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Span]: ...
+    def __getitem__(self, index: int | slice) -> Span | list[Span]:
+        found = range(self.first, self.end)[index]
+        return (found, found + 1) if isinstance(found, int) else [(each, each + 1) for each in found]
 
 
 def _products(left: Counter[int], right: Counter[int]) -> Counter[int]:

@@ -36,9 +36,33 @@ class Histogram:
     counts: Ranks
     raw_values: RawValues
 
+    @classmethod
+    def of(cls, lattice: Lattice, records: Ranks) -> Histogram:
+        """Count records that are at hand: a row of raw ranks each."""
+        columns = enumerate(lattice.hierarchies)
+        nodes = np.stack([tree.climb(records[:, i], 0, lattice.finest[i]) for i, tree in columns], axis=1)
+        occupied, cell_of, counts = np.unique(nodes, axis=0, return_inverse=True, return_counts=True)
+        return cls(list(occupied.T), counts, KnownValues(records, cell_of.ravel()))
+
     @property
     def records(self) -> int:
         return int(self.counts.sum())
+
+
+@dataclass(frozen=True)
+class KnownValues:
+    """The raw values behind a histogram, from the records themselves."""
+
+    records: Ranks
+    cell_of: Ranks
+
+    def count(self) -> list[int]:
+        return [len(np.unique(column)) for column in self.records.T]
+
+    def of(self, cells: Ranks) -> list[tuple[Ranks, Ranks]]:
+        here = np.isin(self.cell_of, cells)
+        pairs = [np.unique(np.stack([self.cell_of[here], column[here]], axis=1), axis=0) for column in self.records.T]
+        return [(each[:, 0], each[:, 1]) for each in pairs]
 
 
 class Remaining:

@@ -50,8 +50,12 @@ class Outputs:
 
     def write_text(self, target: Path, text: str, *, private: bool = False) -> None:
         """Write a text file."""
+        self.write_bytes(target, text.encode(), private=private)
+
+    def write_bytes(self, target: Path, content: bytes, *, private: bool = False) -> None:
+        """Write a file."""
         try:
-            self.temporary(target, private=private).write_text(text, encoding="utf-8")
+            self.temporary(target, private=private).write_bytes(content)
         except OSError as error:
             raise OutputError(f"{target}: {error.strerror or error}") from error
 

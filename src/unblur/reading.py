@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unblur.config import Config, QuasiIdentifier, load_config
-from unblur.errors import TableError
+from unblur.errors import TableError, UnblurWarning
 from unblur.hierarchy import Hierarchy, IntervalHierarchy
 from unblur.labels import ROOT_LABEL, parse_interval, parse_number
 from unblur.release import EquivalenceClass, Release
@@ -61,6 +62,8 @@ def read_release(
     table = open_table(source, workspace, columns=names, encoding=encoding)
     for name in names:
         table.require(name)
+    for note in table.notes:
+        warnings.warn(note, UnblurWarning, stacklevel=2)
     groups = _groups(table, names)
     if not groups.num_rows:
         raise TableError(f"{table.name}: there are no rows, only a header")
@@ -128,7 +131,8 @@ class LabelReader:
             return self._tree.height, 0
         if isinstance(self._tree, IntervalHierarchy):
             return self._interval(label) or self._number(label, self._tree)
-        return self._by_text.get(label.strip())
+        bare = label.strip()
+        return self._by_text.get(bare) or self._by_text.get(bare.removesuffix(".0"))  # a number from a Parquet file
 
     def _interval(self, label: str) -> Node | None:
         found = parse_interval(label)

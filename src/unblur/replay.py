@@ -39,16 +39,18 @@ class Replay:
         return not self.rows
 
 
-def replay(release: Release, truth: Any, mechanism: Mechanism, *, id: str | None = None) -> Replay:
+def replay(
+    release: Release, truth: Any, mechanism: Mechanism, *, id: str | None = None, encoding: str | None = None
+) -> Replay:
     """Anonymize the raw table again and compare; rows are matched by position, or by the column `id`."""
     if mechanism.name not in ("paper", "arx"):
         raise ConfigError(f"a replay needs a mechanism that makes releases: paper or arx, not {mechanism.name}")
     names = [each.name for each in release.config.quasi_identifiers]
     config = replace(release.config, mechanism=mechanism)
-    missing: Literal["error", "suppress"] = "suppress" if config.made.get("missing") else "error"
+    missing: Literal["error", "suppress"] = "suppress" if config.missing else "error"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnblurWarning)
-        again = anonymize(truth, config, missing=missing)
+        again = anonymize(truth, config, missing=missing, encoding=encoding)
     with Workspace() as workspace:
         published = release.open_rows(workspace)
         found = _labels(_fetch(published, names, id), names, id)

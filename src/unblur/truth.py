@@ -7,6 +7,7 @@ distinct label, and the codes of the cell.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unblur.cells import Cells, assign_cells
-from unblur.config import Config, QuasiIdentifier
-from unblur.errors import ConfigError, TableError
+from unblur.config import QuasiIdentifier
+from unblur.errors import ConfigError, TableError, UnblurWarning
 from unblur.grid import Grid
 from unblur.hierarchy import Ranks
 from unblur.labels import ROOT_LABEL
@@ -69,6 +70,8 @@ def read_truth(
         expected = names if id_column is None else [*names, id_column]
         table = open_table(source, workspace, columns=expected, encoding=encoding)
         _check_matching(published, table, id_column)
+        for note in table.notes:
+            warnings.warn(note, UnblurWarning, stacklevel=2)
         numbers, ids = _published_rows(published, release, id_column)
         cells = assign_cells(table, config)
         _check_cells(cells, published, len(numbers), id_column)
@@ -98,14 +101,8 @@ def _check_cells(cells: Cells, published: Table, rows: int, id_column: str | Non
             f"{cells.table.name}: {found:,} rows, but the release ({published.name}) has {rows:,}"
             "; rows are matched by position; a column that both have can be named with --id"
         )
-    if cells.without_cell() and not _suppresses_missing(cells.config):
+    if cells.without_cell() and not cells.config.missing:
         raise TableError(cells.problems()[0])
-
-
-def _suppresses_missing(config: Config) -> bool:
-    """Whether the config says that rows were suppressed because they had no cell."""
-    missing = config.made.get("missing", 0)
-    return isinstance(missing, int) and missing > 0
 
 
 def _published_rows(published: Table, release: Release, id_column: str | None) -> tuple[Ranks, pa.Array | None]:
@@ -231,7 +228,7 @@ def _nodes(
 
 def _positions(grid: Grid, attribute: int, codes: Ranks) -> Ranks:
     """Find the position of each code on its axis; -1 where a code stands for no cell."""
-    return np.where(codes < 0, -1, grid.positions(attribute)[np.maximum(codes, 0)])
+    return np.where(codes < 0, -1, grid.positions(attribute, np.maximum(codes, 0)))
 
 
 def _check_cover(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import warnings
@@ -13,6 +12,7 @@ from typing import Annotated, Literal, Never
 import typer
 
 from unblur.cli import hierarchy
+from unblur.cli.screen import open_screen
 from unblur.errors import UnblurError, UnblurWarning
 
 app = typer.Typer(
@@ -26,6 +26,18 @@ app = typer.Typer(
 app.add_typer(hierarchy.app)
 
 
+Given = Annotated[
+    str, typer.Argument(help="CSV, TSV, Parquet or Excel file, - for standard input, or a URL with #table.")
+]
+ConfigFile = Annotated[Path, typer.Option("--config", "-c", help="The TOML file that describes the release.")]
+Encoding = Annotated[str | None, typer.Option(help="The encoding of CSV files; detected if not given.")]
+Order = Annotated[
+    Literal["sound", "paper"],
+    typer.Option(help="What to make of states that tie: nothing, or the order of the lattice."),
+]
+Assumed = Annotated[str | None, typer.Option(help="How the release was made, if not as the config says.")]
+
+
 def main() -> Never:
     """Run the command line: an error of the user is one line and exit status 2; ours keeps its traceback."""
     received: list[int] = []
@@ -37,15 +49,16 @@ def main() -> Never:
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, stop)
     warnings.showwarning = _show_warning
+    open_screen()
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except BaseException as error:
         if received:  # whatever became of the interrupt on its way: DuckDB makes a RuntimeError of it
             print("unblur: interrupted; no half-written file is left", file=sys.stderr)
             sys.exit(128 + received[0])
-        if isinstance(error, BrokenPipeError):  # nobody reads our words any more; the files are written
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(0)
         if isinstance(error, UnblurError):
             print(f"unblur: {error}", file=sys.stderr)
             sys.exit(2)
@@ -84,10 +97,8 @@ def _options(
 
 @app.command("anonymize")
 def _anonymize(
-    table: Annotated[
-        str, typer.Argument(help="CSV, TSV, Parquet or Excel file, - for standard input, or a URL with #table.")
-    ],
-    config: Annotated[Path, typer.Option("--config", "-c", help="The TOML file that describes the release.")],
+    table: Given,
+    config: ConfigFile,
     out: Annotated[Path, typer.Option("--out", "-o", help="Where the release goes: .csv, .tsv or .parquet.")],
     recoding: Annotated[
         Literal["local", "global"],
@@ -106,7 +117,7 @@ def _anonymize(
     order_by: Annotated[
         str | None, typer.Option(help="Order the rows by this column (files keep their own order).")
     ] = None,
-    encoding: Annotated[str | None, typer.Option(help="The encoding of a CSV file; detected if not given.")] = None,
+    encoding: Encoding = None,
     threads: Annotated[int | None, typer.Option(help="How many processor cores to use.", min=1)] = None,
 ) -> None:
     """Make a k-anonymous release of a table."""
@@ -146,11 +157,8 @@ def _audit(
     engine: Annotated[
         Literal["exact", "cpsat"], typer.Option(help="Count exactly, or enumerate as the paper does.")
     ] = "exact",
-    order: Annotated[
-        Literal["sound", "paper"],
-        typer.Option(help="What to make of states that tie: nothing, or the order of the lattice."),
-    ] = "sound",
-    mechanism: Annotated[str | None, typer.Option(help="How the release was made, if not as the config says.")] = None,
+    order: Order = "sound",
+    mechanism: Assumed = None,
     json: Annotated[str | None, typer.Option(help="Write the result to this file; - for standard output.")] = None,
     fail_on: Annotated[
         list[str] | None, typer.Option(help="Exit with 1 if this holds, as in 'max_ratio > 100'; repeatable.")
@@ -160,7 +168,7 @@ def _audit(
     budget: Annotated[
         str | None, typer.Option(help="Stop after this time, as in 60s, and say what was not done.")
     ] = None,
-    encoding: Annotated[str | None, typer.Option(help="The encoding of a CSV file; detected if not given.")] = None,
+    encoding: Encoding = None,
 ) -> None:
     """Show what a release gives away."""
     from unblur.cli.audit import run
@@ -185,23 +193,59 @@ def _audit(
 
 @app.command("explain")
 def _explain(
-    release: Annotated[
-        str, typer.Argument(help="CSV, TSV, Parquet or Excel file, - for standard input, or a URL with #table.")
-    ],
-    config: Annotated[Path, typer.Option("--config", "-c", help="The TOML file that describes the release.")],
+    release: Given,
+    config: ConfigFile,
     chosen: Annotated[str, typer.Option("--class", metavar="ID", help="A class as audit numbers it, or outliers.")],
-    order: Annotated[
-        Literal["sound", "paper"],
-        typer.Option(help="What to make of states that tie: nothing, or the order of the lattice."),
-    ] = "sound",
-    mechanism: Annotated[str | None, typer.Option(help="How the release was made, if not as the config says.")] = None,
+    order: Order = "sound",
+    mechanism: Assumed = None,
     cells: Annotated[int, typer.Option(help="How many cells to list.", min=1)] = 20,
-    encoding: Annotated[str | None, typer.Option(help="The encoding of a CSV file; detected if not given.")] = None,
+    encoding: Encoding = None,
 ) -> None:
     """Say in words what one class gives away, and why."""
     from unblur.cli.explain import run
 
     run(release, config=config, chosen=chosen, order=order, mechanism=mechanism, cells=cells, encoding=encoding)
+
+
+@app.command("paper")
+def _paper(
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder for the results.")] = Path("unblur-paper"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only 2 samples of each configuration, for a first look.")
+    ] = False,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(help="Own data: hcup=FILE or clinic=FILE, or the name of a data set; repeatable."),
+    ] = None,
+    samples: Annotated[int | None, typer.Option(help="Samples of each configuration (12 in the paper).", min=1)] = None,
+    sample_size: Annotated[
+        list[str] | None, typer.Option(help="Records in a sample, as in clinic=500 (800 and 400 if not given).")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Another seed draws other samples.", min=0)] = 1,
+    engine: Annotated[
+        Literal["exact", "cpsat"], typer.Option(help="cpsat also measures enumeration, the paper's way.")
+    ] = "exact",
+    budget: Annotated[str | None, typer.Option(help="With cpsat: the time for enumeration in all, as in 10m.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="How many processes to use (one per core if not given).", min=1)
+    ] = None,
+) -> None:
+    """Regenerate the paper's tables and figures."""
+    import os
+
+    from unblur.cli.paper import run
+
+    run(
+        out,
+        quick=quick,
+        data=data or (),
+        samples=samples,
+        sizes=sample_size or (),
+        seed=seed,
+        engine=engine,
+        budget=budget,
+        jobs=jobs or os.cpu_count() or 1,
+    )
 
 
 @app.command("demo")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator, Sequence
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +11,9 @@ import typer
 
 from unblur.auditing import audit
 from unblur.audits import Audit
-from unblur.cli.explain import percent
 from unblur.cli.progress import Show, progress_bar
+from unblur.cli.times import parse_budget
+from unblur.cli.words import count, percent, times
 from unblur.config import Config, Mechanism
 from unblur.errors import ConfigError
 from unblur.gates import Gate
@@ -43,14 +42,15 @@ def run(
 ) -> None:
     """Audit the release, write what was asked for, say what it looks like, and set the exit status."""
     gates = [Gate.parse(text) for text in fail_on]
-    if truth is None and any(gate.field == "singled_out" for gate in gates):
+    project = is_project(release)
+    if truth is None and not project and any(gate.field == "singled_out" for gate in gates):
         raise ConfigError("--fail-on singled_out: only the raw table can tell; give it with --truth")
     if release == "-" and truth == "-":
         raise ConfigError("only one of the release and the truth can come from standard input")
     options["budget"] = parse_budget(budget) if budget else None
     target = Path(json) if json is not None and json != "-" else None
     told: tuple[str, ...] = ()
-    if is_project(release):
+    if project:
         _check_project_options(config, truth)
         if target:
             check_target(target, [Path(release)])
@@ -68,7 +68,7 @@ def run(
             check_target(target, [Path(release), Path(truth or release), *description.paths])
         with progress_bar("reading the release") as show:
             read = read_release(release, description, encoding=encoding)
-            result = _audit(read, show, truth=truth, **options)
+            result = _audit(read, show, truth=truth, encoding=encoding, **options)
     if target:
         with Outputs() as outputs:
             outputs.write_text(target, result.to_json())
@@ -117,24 +117,12 @@ def conclude(result: Audit, gates: Sequence[Gate]) -> None:
         raise typer.Exit(FAILED)
 
 
-def parse_budget(text: str) -> float:
-    """Read a time such as 90, 60s, 5m or 2h.
-
-    >>> parse_budget("1.5m")
-    90.0
-    """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|min|h|)\s*", text)
-    if found is None or not float(found[1]):
-        raise ConfigError(f"--budget {text!r}: a time is a number with s, m or h, as in 60s")
-    return float(found[1]) * {"m": 60, "min": 60, "h": 3600}.get(found[2], 1)
-
-
 def describe(result: Audit) -> Iterator[str]:
     """Describe an audit in some lines."""
     summary, release = result.summary, result.release
     share = release.outliers / release.rows
     yield (
-        f"{_number(release.rows, 'row')}, k = {release.config.k}: {_number(len(result.classes), 'class')}, "
+        f"{count(release.rows, 'row')}, k = {release.config.k}: {count(len(result.classes), 'class')}, "
         f"{summary.compound:,} of more than one cell; {release.outliers:,} suppressed ({share:.1%})"
     )
     yield (
@@ -155,7 +143,7 @@ def describe(result: Audit) -> Iterator[str]:
         yield f"the suppressed records: {_verdict(result.outliers)}"
     yield from _worst(result)
     if summary.certain_records:
-        yield f"{_number(summary.certain_records, 'record')} can be placed in a cell with certainty."
+        yield f"{count(summary.certain_records, 'record')} can be placed in a cell with certainty."
     yield from _with_truth(result)
     yield from _replay(result)
     yield from _ablation(result)
@@ -178,7 +166,7 @@ def _worst(result: Audit) -> Iterator[str]:
             f"{attribute.name} {label}"
             for attribute, label in zip(result.release.config.quasi_identifiers, each.labels, strict=True)
         )
-        yield f"  class {each.number}: {_number(each.subject.size, 'record')} in {labels}"
+        yield f"  class {each.number}: {count(each.subject.size, 'record')} in {labels}"
         yield f"    {_verdict(each)}"
     if worst:
         yield ""
@@ -188,13 +176,13 @@ def _verdict(finding: Finding) -> str:
     if finding.refinement is None:
         return "not analysed"
     if finding.ratio is None or finding.bits is None:
-        return "no placement is possible"
+        return "nothing was found in time" if finding.refinement.feasible else "no placement is possible"
     bound = {"exact": "", "at_most": "at least ", "at_least": "at most "}[finding.refinement.counted]
     chance = finding.refinement.singling_out
     alone = f"; someone is alone in a cell with probability {percent(chance)}" if chance else ""
     if not finding.bits:
         return f"nothing is taken away{alone}"
-    return f"{bound}{_times(finding.ratio)} fewer ({finding.bits:.1f} bits){alone}"
+    return f"{bound}{times(finding.ratio)} fewer ({finding.bits:.1f} bits){alone}"
 
 
 def _with_truth(result: Audit) -> Iterator[str]:
@@ -209,7 +197,7 @@ def _with_truth(result: Audit) -> Iterator[str]:
         yield "With the raw table: the true placement is among the plausible ones in every class."
     yield (
         f"Singled out: nobody in {found.failed:,}, one record in {found.one:,}, more in {found.many:,} "
-        f"of {_number(found.classes, 'class')} of more than one cell."
+        f"of {count(found.classes, 'class')} of more than one cell."
     )
 
 
@@ -224,7 +212,7 @@ def _replay(result: Audit) -> Iterator[str]:
     expected, given = (
         ", ".join(map(" ".join, zip(names, labels, strict=True))) for labels in (found.expected, found.found)
     )
-    differ = f"{_number(found.rows, 'row')} of {result.release.rows:,} differ"
+    differ = f"{count(found.rows, 'row')} of {result.release.rows:,} differ"
     yield f"Replay: {differ} from what the mechanism makes of the raw table."
     yield f"  The first is row {found.first:,}: {expected} was to be expected, {given} is published."
 
@@ -258,17 +246,4 @@ def _bits(bits: float | None) -> str:
 
 
 def _spread_line(name: str, spread: Spread) -> str:
-    return f"  {name:<18}" + "".join(f"{_times(value):>12}" for value in (spread.median, spread.mean, spread.largest))
-
-
-def _times(ratio: float | None) -> str:
-    if ratio is None:
-        return "-"
-    if ratio == inf:
-        return "over 1e308x"
-    return f"{ratio:,.1f}x" if ratio < 1e6 else f"{ratio:.2g}x"
-
-
-def _number(count: int, what: str) -> str:
-    plural = {"class": "classes"}.get(what, f"{what}s")
-    return f"{count:,} {what if count == 1 else plural}"
+    return f"  {name:<18}" + "".join(f"{times(value):>12}" for value in (spread.median, spread.mean, spread.largest))

@@ -18,6 +18,7 @@ from itertools import combinations, product
 from math import comb, prod
 from typing import Any, NamedTuple
 
+from unblur.counting.deadline import check
 from unblur.counting.problem import Block, Problem
 from unblur.counting.spread import Outside, Spread, Term, weight_table
 from unblur.counting.weights import Weights
@@ -57,6 +58,7 @@ class ExactCount:
 
     def count(self, fixed: Mapping[Block, int] | None = None) -> int:
         """Count the placements in which the given blocks hold just the given numbers of records."""
+        check()
         fixed = fixed or {}
         rest = self.problem.size - sum(fixed.values())
         if rest < 0:
@@ -123,6 +125,7 @@ class ExactCount:
         """Count when a heavy child would hold all records: every term is a single number."""
         total = 0
         for choice in product(*((None, *children) for children in self._children)):
+            check()
             ways = self.weights.ways(self._box(choice), rest)
             total += ways if (len(choice) - choice.count(None)) % 2 == 0 else -ways
         return total
@@ -158,6 +161,7 @@ class ExactCount:
 
     def _term(self, attributes: Outside, choice: Choice, fixed: Mapping[Block, int], slack: int) -> Term:
         """Describe the regions inside and outside of the chosen children, without the blocks that are given."""
+        check()
         sign = (-1) ** sum(child is not None for child in choice)
         keys = _keys(self._children, attributes, choice, bool(slack))
         if not fixed:
@@ -240,6 +244,7 @@ class ExactCount:
         inner, most = (*block[:outer], *block[outer + 1 :]), self.problem.bound - 1
         ways = [self.weights.ways(self._regions[block], n) for n in range(min(rest, most) + 1)]
         for state, before in states.items():
+            check()
             others = (most - each[child] for each, child in zip(state.held, inner, strict=True))
             for more in range(min([rest - state.n, most - state.current, *others]) + 1):
                 if ways[more]:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unblur.counting.deadline import check
 from unblur.counting.weights import Weights
 
 Outside = tuple[int, ...]
@@ -116,6 +117,7 @@ class Spread:
         ways = self._ways(region)
         result: Array = state * _spread_out(ways[:, 0], state.ndim)
         for n in range(1, self.slack + 1):
+            check()
             source, target = [slice(None)] * state.ndim, [slice(None)] * state.ndim
             for axis in (1, *axes):
                 source[axis], target[axis] = slice(None, -n), slice(n, None)

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from unblur.counting.deadline import check
 from unblur.counting.numbers import MOST_BITS, Count
 from unblur.counting.problem import Records
 from unblur.grid import Box, Free
@@ -125,6 +126,7 @@ class Series:
         return reduce(self.product, regions, (1,) + (0,) * self.size)
 
     def product(self, left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
+        check()
         turned = right[::-1]
         pairs = (map(mul, left, turned[self.size - n :]) for n in range(self.size + 1))
         if self.labelled:

@@ -1,0 +1,136 @@
+"""The trials of a protocol run, several at a time, each written down when done: what is there is not run again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unblur.errors import ConfigError, OutputError
+from unblur.output import Outputs
+from unblur.paper.protocol import Outcome, Protocol, Timings, Trial, attack, measure
+from unblur.paper.results import Results
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Logbook:
+    """A folder with a file per trial, and another for its times."""
+
+    folder: Path
+
+    def open(self, protocol: Protocol) -> None:
+        """Begin, or go on with what is there if it is of the same protocol."""
+        path, entries = self.folder / "protocol.json", protocol.to_dict()
+        known = _read(path)
+        if known is None:
+            _write(path, entries)
+        elif known != entries:
+            differ = ", ".join(sorted(name for name in {*known, *entries} if known.get(name) != entries.get(name)))
+            raise ConfigError(
+                f"{path}: this folder has results of another run (it differs in {differ}); choose another folder, "
+                "or remove it"
+            )
+
+    def outcome(self, trial: Trial) -> Outcome | None:
+        """What was written down of a trial; None if nothing was."""
+        found = _read(self._outcome_path(trial))
+        return Outcome.from_dict(found) if found else None
+
+    def timings(self, trial: Trial) -> Timings | None:
+        """How long a trial took; None if it was not measured."""
+        found = _read(self._timings_path(trial))
+        return Timings.from_dict(found) if found else None
+
+    def write(self, outcome: Outcome) -> None:
+        """Write down a trial."""
+        _write(self._outcome_path(outcome.trial), outcome.to_dict())
+
+    def write_timings(self, trial: Trial, timings: Timings) -> None:
+        """Write down how long a trial took."""
+        _write(self._timings_path(trial), timings.to_dict())
+
+    def _outcome_path(self, trial: Trial) -> Path:
+        return self.folder / "trials" / f"{trial.name}.json"
+
+    def _timings_path(self, trial: Trial) -> Path:
+        return self.folder / "times" / f"{trial.name}.json"
+
+
+def run_all(
+    protocol: Protocol,
+    logbook: Logbook,
+    *,
+    jobs: int = 1,
+    solver_budget: float | None = None,
+    progress: Progress = lambda done, of: None,
+) -> Results:
+    """Run all trials that are not written down yet; the solver's seconds are for the whole grid, on every core."""
+    logbook.open(protocol)
+    assert protocol.rows, "read once, and sent along"
+    seconds = None if solver_budget is None else solver_budget * jobs / len(protocol.trials)
+    left = [trial for trial in protocol.trials if not _is_done(logbook, trial, seconds)]
+    done = len(protocol.trials) - len(left)
+    progress(done, len(protocol.trials))
+    with closing(_run_several(protocol, logbook, left, jobs, seconds)) as stream:
+        for number, _ in enumerate(stream, 1):
+            progress(done + number, len(protocol.trials))
+    outcomes = {trial: logbook.outcome(trial) for trial in protocol.trials}
+    timings = {trial: logbook.timings(trial) for trial in protocol.trials}
+    return Results(
+        protocol,
+        {trial: outcome for trial, outcome in outcomes.items() if outcome},
+        {trial: timing for trial, timing in timings.items() if timing},
+    )
+
+
+def _is_done(logbook: Logbook, trial: Trial, seconds: float | None) -> bool:
+    if logbook.outcome(trial) is None or (timings := logbook.timings(trial)) is None:
+        return False
+    return seconds is None or all(each.solver is not None for each in timings.classes)
+
+
+def _run_several(
+    protocol: Protocol, logbook: Logbook, trials: list[Trial], jobs: int, seconds: float | None
+) -> Generator[Trial, None, None]:
+    if jobs == 1:
+        yield from (_run_one(protocol, logbook, trial, seconds) for trial in trials)
+        return
+    from joblib import Parallel, delayed
+
+    tasks = (delayed(_run_one)(protocol, logbook, trial, seconds) for trial in trials)
+    with closing(Parallel(n_jobs=jobs, return_as="generator_unordered")(tasks)) as stream:
+        yield from stream
+
+
+def _run_one(protocol: Protocol, logbook: Logbook, trial: Trial, seconds: float | None) -> Trial:
+    sample = protocol.sample(trial)
+    if logbook.outcome(trial) is None:
+        logbook.write(attack(trial, sample))
+    logbook.write_timings(trial, measure(sample, seconds=seconds))
+    return trial
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """Read a file that was written whole, if it is there."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise OutputError(f"{path}: not a file of ours; remove it") from error
+    assert isinstance(found, dict)
+    return found
+
+
+def _write(path: Path, entries: Mapping[str, Any]) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{path.parent}: {error.strerror or error}") from error
+    with Outputs() as outputs:
+        outputs.write_text(path, json.dumps(entries, indent=1) + "\n")
