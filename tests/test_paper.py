@@ -26,7 +26,7 @@ from unblur.paper.protocol import DEFAULTS, Attacked, Outcome, Protocol, Source,
 from unblur.paper.results import Results, averaged, distance, ratio
 from unblur.paper.running import Logbook, run_all
 from unblur.paper.sheets import Column, Sheet, show
-from unblur.paper.tables import all_tables
+from unblur.paper.tables import all_tables, seconds
 
 SMALL = Protocol(samples=2, ks=(3, 6))
 
@@ -364,3 +364,12 @@ def test_misuse_is_one_line(tmp_path: Path, options: list[str], problem: str) ->
     assert problem in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "out" / PAGE).exists()
+
+
+def test_a_run_that_was_cut_short_is_marked(tmp_path: Path) -> None:
+    protocol = replace(SMALL, samples=1, ks=(6,))
+    sheet = seconds(run_all(protocol, Logbook(tmp_path), solver_budget=1.0), outliers=False)
+    cut = [bool(row[7]) for row in sheet.rows]
+    assert any(cut)
+    assert [row[5].startswith("≥ ") for row in sheet.shown] == cut
+    assert "every count equals the exact engine's" in sheet.notes[0]

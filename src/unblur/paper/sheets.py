@@ -37,11 +37,19 @@ class Sheet:
     columns: tuple[Column, ...]
     rows: tuple[tuple[Value, ...], ...]
     notes: tuple[str, ...] = ()
+    at_least: frozenset[tuple[int, str]] = frozenset()
+    """Row numbers and columns of numbers that are lower bounds."""
 
     @cached_property
     def shown(self) -> list[list[str]]:
         """The rows as people read them."""
-        return [[show(value, column.kind) for value, column in self._pairs(row)] for row in self.rows]
+        return [
+            [self._mark(number, column) + show(value, column.kind) for value, column in self._pairs(row)]
+            for number, row in enumerate(self.rows)
+        ]
+
+    def _mark(self, number: int, column: Column) -> str:
+        return "≥ " if (number, column.name) in self.at_least else ""
 
     def to_csv(self) -> str:
         """Write all digits, for programs."""
@@ -98,7 +106,7 @@ def _number(value: Decimal) -> str:
 
 def _seconds(value: float | Decimal) -> str:
     if value < 1:
-        return f"{value * 1000:.2g} ms"
+        return f"{value * 1000:.2g} ms" if value < 0.0995 else f"{value * 1000:.0f} ms"
     return f"{value:,.1f} s" if value < 100 else f"{value:,.0f} s"
 
 

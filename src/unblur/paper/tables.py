@@ -229,6 +229,7 @@ def seconds(results: Results, *, outliers: bool) -> Sheet:
             _paper("outliers_seconds" if outliers else "class_seconds", point),
         )
 
+    rows = tuple(map(row, _in_tables(results)))
     return Sheet(
         f"table-{number}",
         f"Table {number}: run time per {what}",
@@ -243,8 +244,9 @@ def seconds(results: Results, *, outliers: bool) -> Sheet:
             Column("solver_cut", "of them cut short", "whole"),
             Column("paper", "paper", "seconds", paper=True),
         ),
-        tuple(map(row, _in_tables(results))),
+        rows,
         tuple(_agreement(results, outliers)),
+        at_least=frozenset((n, "solver_mean") for n, each in enumerate(rows) if each[7]),
     )
 
 
