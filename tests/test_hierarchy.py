@@ -98,6 +98,8 @@ def test_impossible_cuts_are_refused(cuts: list[float], fanouts: list[int], step
             [["a", "x", "p", "*"], ["b", "x", "q", "*"]],
             "row 2: 'x' in column 2 has two parents: here 'q', in row 1 'p'",
         ),
+        ([["a", "x", "*"], ["b", "x ", "*"]], "row 2: the label in column 2 differs from that in row 1 only by blanks"),
+        ([["a", "x", "*"], [" a", "y", "*"]], "row 2: the label in column 1 differs from that in row 1 only by blanks"),
         ([["a", "x"], ["b", "y"]], "row 2: the last column must be the same in all rows"),
     ],
 )

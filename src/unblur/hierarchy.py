@@ -294,6 +294,7 @@ def from_rows(rows: Sequence[Sequence[str]]) -> CategoryHierarchy:
         if row[0] in seen:
             raise HierarchyError(f"row {number}: the same value as in row {seen[row[0]]}")
         seen[row[0]] = number
+    _check_blanks(rows)
     layers, parents = _tree(rows)
     return CategoryHierarchy(
         labels=tuple(tuple(layer) for layer in layers),
@@ -301,6 +302,17 @@ def from_rows(rows: Sequence[Sequence[str]]) -> CategoryHierarchy:
         domain=tuple(row[0] for row in rows),
         leaf_of=tuple(layers[0][row[1]] for row in rows),
     )
+
+
+def _check_blanks(rows: Sequence[Sequence[str]]) -> None:
+    """Refuse labels that only a computer tells apart."""
+    for column in range(len(rows[0])):
+        known: dict[str, tuple[str, int]] = {}
+        for number, row in enumerate(rows, 1):
+            label, since = known.setdefault(" ".join(row[column].split()), (row[column], number))
+            if label != row[column]:
+                what = f"column {column + 1} differs from that in row {since} only by blanks"
+                raise HierarchyError(f"row {number}: the label in {what}; write both alike")
 
 
 def _tree(rows: Sequence[Sequence[str]]) -> tuple[list[dict[str, int]], list[tuple[int, ...]]]:

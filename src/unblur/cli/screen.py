@@ -35,6 +35,6 @@ class Screen(io.TextIOWrapper):
 
 def open_screen() -> None:
     """Replace standard output by one that bears what may happen to it."""
-    if isinstance(sys.stdout, io.TextIOWrapper) and not isinstance(sys.stdout, Screen):
+    if sys.stdout is sys.__stdout__ and isinstance(sys.stdout, io.TextIOWrapper):
         encoding, buffered = sys.stdout.encoding, sys.stdout.line_buffering
         sys.stdout = Screen(sys.stdout.detach(), encoding, errors="backslashreplace", line_buffering=buffered)
