@@ -13,11 +13,13 @@ import pyarrow as pa
 import pytest
 
 import unblur
+from unblur.cli.data import parse_rows
 from unblur.config import Config
 from unblur.datasets.catalogue import CONFIGURATIONS, DATA_SETS, configurations, data_set
 from unblur.datasets.loading import load, read_own
 from unblur.datasets.synthetic import BATCH, make
-from unblur.errors import ConfigError, MissingExtraError, TableError
+from unblur.datasets.writing import write_data_set
+from unblur.errors import ConfigError, MissingExtraError, OutputError, TableError
 from unblur.hierarchy import IntervalHierarchy
 
 Write = Callable[[str, str | bytes], Path]
@@ -238,3 +240,34 @@ def test_a_file_without_needed_columns_is_refused_with_their_names(write: Write)
     without_wages = replace(DATA_SETS["hcup-like"], attributes=DATA_SETS["hcup-like"].attributes[:3])
     with pytest.raises(TableError, match="lacks the column GAPICC;"):
         read_own(path, without_wages)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet"])
+def test_a_table_is_made_with_a_config_that_anonymizes_it(tmp_path: Path, ending: str) -> None:
+    made, config = write_data_set("clinic", tmp_path / f"made{ending}", rows=700)
+    assert (made, config) == (700, tmp_path / "made.toml")
+    with unblur.anonymize(tmp_path / f"made{ending}", config) as release:
+        assert release.rows == 700
+        assert len(release.classes) > 20
+    with unblur.anonymize(load("clinic-like", rows=700), config) as other:
+        assert other.classes == release.classes
+
+
+def test_nothing_is_left_of_a_table_that_could_not_be_finished(tmp_path: Path) -> None:
+    def stop(done: int, of: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_data_set("hcup", tmp_path / "made.csv", rows=10, progress=stop)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "made.toml").write_text("k = 3\n")
+    with pytest.raises(OutputError, match="was not written by unblur"):
+        write_data_set("hcup", tmp_path / "made.csv")
+    with pytest.raises(ConfigError, match="only synthetic tables"):
+        write_data_set("nafld", tmp_path / "nafld.csv")
+
+
+@pytest.mark.parametrize("text", ["0", "-3", "1.5", "many", "nan", "inf", "1e99"])
+def test_a_number_of_rows_is_whole_and_finite(text: str) -> None:
+    with pytest.raises(ConfigError, match="a whole number from 1 to"):
+        parse_rows(text)

@@ -24,6 +24,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(hierarchy.app)
+data = typer.Typer(name="data", help="Make synthetic tables.", no_args_is_help=True)
+app.add_typer(data)
 
 
 Given = Annotated[
@@ -246,6 +248,19 @@ def _paper(
         budget=budget,
         jobs=jobs or os.cpu_count() or 1,
     )
+
+
+@data.command("make")
+def _make(
+    name: Annotated[str, typer.Argument(help="hcup (hospitals) or clinic (patients); all synthetic.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where the table goes: .csv, .tsv or .parquet.")],
+    rows: Annotated[str | None, typer.Option(help="How many rows, as in 500 or 1e8.")] = None,
+    seed: Annotated[int, typer.Option(help="Another seed makes other records.", min=0)] = 1,
+) -> None:
+    """Make a synthetic table of any size, and a config that describes it."""
+    from unblur.cli.data import run
+
+    run(name, out=out, rows=rows, seed=seed)
 
 
 @app.command("demo")
