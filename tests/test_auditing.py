@@ -297,8 +297,15 @@ def test_an_audit_is_saved_as_json_and_over_no_input(tmp_path: Path) -> None:
     audit.save(tmp_path / "a.json")
     assert (tmp_path / "a.json").read_text() == audit.to_json()
     assert len(json.loads(audit.to_json())["release"]["sha256"]) == 64
-    with pytest.raises(OutputError, match=r"written as \.json"):
+    with pytest.raises(OutputError, match=r"written as \.html, \.md, \.json"):
         audit.save(tmp_path / "a.txt")
+    with pytest.raises(OutputError, match="JSON has every class in it"):
+        audit.save(tmp_path / "a.json", public=True)
+    audit.save(tmp_path / "a.html")
+    assert (tmp_path / "a.html").read_text() == audit.to_html()
+    audit.save(tmp_path / "a.md", public=True)
+    assert (tmp_path / "a.md").read_text() == audit.to_markdown(public=True) != audit.to_markdown()
+    assert "<script" not in audit._repr_html_()
     (tmp_path / "r.json").symlink_to(tmp_path / "r.toml")
     with pytest.raises(OutputError, match="this is an input"):
         audit.save(tmp_path / "r.json")

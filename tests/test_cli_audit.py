@@ -260,3 +260,33 @@ def test_what_was_assumed_in_reading_is_told(unblur: Run, clinic: Path) -> None:
     done = unblur("audit", "noted.csv", "-c", "release.toml")
     assert done.returncode == 0
     assert done.stderr.startswith("unblur: warning: noted.csv: not UTF-8, read as Windows-1252")
+
+
+def test_a_report_is_written_beside_the_result_and_judges_by_the_gates(unblur: Run, clinic: Path) -> None:
+    options = ["--json", "b.json", "--html", "b.html", "--fail-on", "suppressed > 2"]
+    done = unblur("audit", "release.csv", "-c", "release.toml", *options)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-2:] == ["result: b.json", "report: b.html"]
+    report = (clinic / "b.html").read_text()
+    assert "The limit was set for this audit: a release is above it if suppressed &gt; 2." in report
+    assert "[30.0, 110.0[" in report
+    unblur("audit", "release.csv", "-c", "release.toml", "--html", "public.html", "--public")
+    assert "[30.0, 110.0[" not in (clinic / "public.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--public"], "--public is about the report; say where it goes with --html"),
+        (["--html", "report.pdf"], "--html report.pdf: a report is written as .html"),
+        (["--html", "same.html", "--json", "same.html"], "--json and --html name the same file"),
+        (["--html", "nowhere/report.html"], "nowhere/report.html: the folder nowhere does not exist"),
+    ],
+)
+def test_a_report_that_cannot_be_written_is_told_before_any_work(
+    unblur: Run, clinic: Path, options: list[str], problem: str
+) -> None:
+    before = sorted(clinic.iterdir())
+    done = unblur("audit", "release.csv", "-c", "release.toml", *options)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"unblur: {problem}\n")
+    assert sorted(clinic.iterdir()) == before

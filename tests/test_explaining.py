@@ -17,8 +17,6 @@ from tests.strategies import Record, examples, random_case
 from unblur import explaining
 from unblur.attacking import Attack
 from unblur.cli.explain import describe, find_class
-from unblur.cli.whereabouts import spread
-from unblur.cli.words import KEPT
 from unblur.config import Config, QuasiIdentifier
 from unblur.counting.problem import Records
 from unblur.errors import ConfigError
@@ -27,6 +25,8 @@ from unblur.explanations import Child, Entry, Explanation, Odds, Split
 from unblur.hierarchy import from_cuts, from_rows, halves
 from unblur.lattice import Lattice
 from unblur.release import EquivalenceClass, Release
+from unblur.whereabouts import spread
+from unblur.words import KEPT
 
 BOTH: list[Records] = ["any", "distinct"]
 TREE = halves(Decimal(0), Decimal(40), layers=3)

@@ -5,7 +5,7 @@ from math import log2
 
 import pytest
 
-from unblur.cli.words import (
+from unblur.words import (
     KEPT,
     WIDTH,
     average,

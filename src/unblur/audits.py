@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib.metadata import version
@@ -16,6 +17,7 @@ from unblur.counting.problem import Records
 from unblur.detecting import Alternative
 from unblur.errors import OutputError
 from unblur.findings import Findings, finite, to_row
+from unblur.gates import Gate
 from unblur.leaks import Leak
 from unblur.mechanisms import Order
 from unblur.output import Outputs, check_target
@@ -172,14 +174,42 @@ class Audit:
         """Write the audit as JSON: the same audit, the same text."""
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the audit to a JSON file."""
+    def to_html(self, *, public: bool = False, gates: Sequence[Gate] = ()) -> str:
+        """Write a report as one HTML file; the public version has aggregates only. `gates` set the verdict's limit."""
+        from unblur.report.rendering import html
+
+        return html(self, public=public, gates=gates)
+
+    def to_markdown(self, *, public: bool = False, gates: Sequence[Gate] = ()) -> str:
+        """Write a summary as Markdown; the public version has aggregates only."""
+        from unblur.report.rendering import markdown
+
+        return markdown(self, public=public, gates=gates)
+
+    def _repr_html_(self) -> str:
+        from unblur.report.rendering import notebook
+
+        return notebook(self)
+
+    def save(self, path: str | os.PathLike[str], *, public: bool = False) -> None:
+        """Write the audit to a file: a report (.html), a summary (.md) or all of it (.json).
+
+        With `public=True` a report or summary has aggregates only; JSON has no public form.
+        """
         target = Path(path)
-        if target.suffix.lower() != ".json":
-            raise OutputError(f"{target}: an audit is written as .json")
+        written = {
+            ".html": lambda: self.to_html(public=public),
+            ".md": lambda: self.to_markdown(public=public),
+            ".json": self.to_json,
+        }
+        ending = target.suffix.lower()
+        if ending not in written:
+            raise OutputError(f"{target}: an audit is written as {', '.join(written)}; choose one of these endings")
+        if public and ending == ".json":
+            raise OutputError(f"{target}: JSON has every class in it; the public version is .html or .md")
         check_target(target, self.release.paths)
         with Outputs() as outputs:
-            outputs.write_text(target, self.to_json())
+            outputs.write_text(target, written[ending]())
 
     def _about_release(self) -> dict[str, Any]:
         return {

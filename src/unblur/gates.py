@@ -7,9 +7,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
+from typing import TYPE_CHECKING
 
-from unblur.audits import Audit
 from unblur.errors import ConfigError
+
+if TYPE_CHECKING:
+    from unblur.audits import Audit
 
 FIELDS = (
     "max_ratio",

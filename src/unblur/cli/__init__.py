@@ -162,6 +162,10 @@ def _audit(
     order: Order = "sound",
     mechanism: Assumed = None,
     json: Annotated[str | None, typer.Option(help="Write the result to this file; - for standard output.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a report to this file: opens in a browser, offline.")] = None,
+    public: Annotated[
+        bool, typer.Option("--public", help="Aggregates only in the report: no labels, nothing of the raw table.")
+    ] = False,
     fail_on: Annotated[
         list[str] | None, typer.Option(help="Exit with 1 if this holds, as in 'max_ratio > 100'; repeatable.")
     ] = None,
@@ -185,6 +189,8 @@ def _audit(
         order=order,
         mechanism=mechanism,
         json=json,
+        html=html,
+        public=public,
         fail_on=fail_on or (),
         ablation=ablation,
         jobs=jobs,

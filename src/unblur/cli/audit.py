@@ -13,7 +13,6 @@ from unblur.auditing import audit
 from unblur.audits import Audit
 from unblur.cli.progress import Show, progress_bar
 from unblur.cli.times import parse_budget
-from unblur.cli.words import count, percent, times
 from unblur.config import Config, Mechanism
 from unblur.errors import ConfigError
 from unblur.gates import Gate
@@ -22,6 +21,7 @@ from unblur.projects import open_project
 from unblur.reading import read_release
 from unblur.release import Release
 from unblur.risk import Finding, Spread
+from unblur.words import count, percent, times
 
 FAILED, MISFIT = 1, 3
 """Exit status: a gate has failed; the release does not fit."""
@@ -34,6 +34,8 @@ def run(
     *,
     config: Path | None,
     json: str | None = None,
+    html: Path | None = None,
+    public: bool = False,
     fail_on: Sequence[str] = (),
     budget: str | None = None,
     truth: str | None = None,
@@ -47,12 +49,14 @@ def run(
         raise ConfigError("--fail-on singled_out: only the raw table can tell; give it with --truth")
     if release == "-" and truth == "-":
         raise ConfigError("only one of the release and the truth can come from standard input")
+    if public and html is None:
+        raise ConfigError("--public is about the report; say where it goes with --html")
     options["budget"] = parse_budget(budget) if budget else None
-    target = Path(json) if json is not None and json != "-" else None
+    targets = _targets(json, html)
     told: tuple[str, ...] = ()
     if project:
         _check_project_options(config, truth)
-        if target:
+        for target in targets:
             check_target(target, [Path(release)])
         with progress_bar("reading the project") as show, open_project(Path(release)) as opened:
             told = opened.findings
@@ -64,21 +68,33 @@ def run(
                 "--config is needed: the TOML file that describes the release (only a .deid project has its own)"
             )
         description = Config.read(config)
-        if target:
+        for target in targets:
             check_target(target, [Path(release), Path(truth or release), *description.paths])
         with progress_bar("reading the release") as show:
             read = read_release(release, description, encoding=encoding)
             result = _audit(read, show, truth=truth, encoding=encoding, **options)
-    if target:
-        with Outputs() as outputs:
-            outputs.write_text(target, result.to_json())
+    with Outputs() as outputs:
+        if json is not None and json != "-":
+            outputs.write_text(Path(json), result.to_json())
+        if html is not None:
+            outputs.write_text(html, result.to_html(public=public, gates=gates))
     if json == "-":
         sys.stdout.write(result.to_json())
     else:
         print("\n".join([*told, *describe(result)]))
-        if target:
-            print(f"\nresult: {target}")
+        for target in targets:
+            print(f"{'report' if target is html else 'result'}: {target}")
     conclude(result, gates)
+
+
+def _targets(json: str | None, html: Path | None) -> list[Path]:
+    """The files to be written, which must be two."""
+    found = [*([Path(json)] if json is not None and json != "-" else []), *([html] if html is not None else [])]
+    if html is not None and html.suffix.lower() != ".html":
+        raise ConfigError(f"--html {html}: a report is written as .html")
+    if len({each.resolve() for each in found}) < len(found):
+        raise ConfigError("--json and --html name the same file")
+    return found
 
 
 def is_project(source: str) -> bool:

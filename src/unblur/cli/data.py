@@ -6,9 +6,9 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from unblur.cli.progress import progress_bar
-from unblur.cli.words import count
 from unblur.datasets.writing import write_data_set
 from unblur.errors import ConfigError
+from unblur.words import count
 
 MOST_ROWS = 10**11
 

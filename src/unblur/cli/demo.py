@@ -19,11 +19,11 @@ def run(out: Path) -> None:
         raise OutputError(f"{out}: {error.strerror or error}") from error
     print("A synthetic clinic: 500 invented patients.")
     print(f"unblur anonymize {out / 'clinic.csv'} --config {out / 'clinic.toml'} --out {out / 'release.csv'}")
-    release, raw, result = out / "release.csv", out / "clinic.csv", out / "audit.json"
+    release, raw, result, report = (out / name for name in ("release.csv", "clinic.csv", "audit.json", "report.html"))
     anonymize.run(str(raw), config=out / "clinic.toml", out=release, trace=out / "trace.json")
     config = release.with_suffix(".toml")
-    print(f"\nunblur audit {release} --config {config} --truth {raw} --json {result}")
-    audit.run(str(release), config=config, truth=str(raw), json=str(result))
     print(f"\nunblur explain {release} --config {config} --class 51")
     explain.run(str(release), config=config, chosen="51")
-    print(result)
+    print(f"\nunblur audit {release} --config {config} --truth {raw} --json {result} --html {report}")
+    audit.run(str(release), config=config, truth=str(raw), json=str(result), html=report)
+    print(report)

@@ -9,8 +9,6 @@ from pathlib import Path
 from unblur.attacking import Attack, inference_of
 from unblur.auditing import mechanism_of
 from unblur.cli.progress import progress_bar
-from unblur.cli.whereabouts import alone, place, places, spread
-from unblur.cli.words import are, count, few, item, kept, labelled, listed, percent, rounded, shown, wrap
 from unblur.counting.numbers import Count
 from unblur.errors import ConfigError
 from unblur.explaining import explain
@@ -18,6 +16,8 @@ from unblur.explanations import Entry, Explanation, Taker
 from unblur.mechanisms import Order
 from unblur.reading import read_release
 from unblur.release import Release
+from unblur.whereabouts import alone, place, places, spread
+from unblur.words import are, count, few, item, kept, labelled, listed, percent, rounded, shown, wrap
 
 MOST_EFFORT = 1_000_000_000
 """A single class may take half a minute."""

@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 from unblur.cli.progress import progress_bar
 from unblur.cli.times import parse_budget
-from unblur.cli.words import count
 from unblur.datasets.catalogue import Original
 from unblur.errors import ConfigError
 from unblur.paper.evaluation import write
 from unblur.paper.protocol import DEFAULTS, QUICK, SAMPLES, SIZES, Protocol, Source
 from unblur.paper.running import Logbook, run_all
+from unblur.words import count
 
 
 def run(

@@ -1,1 +1,1 @@
-"""Pages: self-contained HTML from templates, with one look. No scripts, no outside request; prints, dark mode, phones."""
+"""Pages: self-contained HTML from templates, one look. No scripts, no outside request; for screen, paper and phone."""

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from unblur.cli.words import (
+from unblur.explanations import Child, Entry, Explanation, Split
+from unblur.words import (
     WIDTH,
     are,
     average,
@@ -20,7 +21,6 @@ from unblur.cli.words import (
     shown,
     wrap,
 )
-from unblur.explanations import Child, Entry, Explanation, Split
 
 COLUMNS = ("nobody", "one", "two or more", "expected")
 MOST_CHILDREN = 6
