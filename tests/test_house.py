@@ -48,6 +48,7 @@ LAYERS = [
     ["unblur.sources"],
     ["unblur.cells", "unblur.output", "unblur.reading"],
     ["unblur.truth", "unblur.leaks", "unblur.arx.replaying", "unblur.projects"],
+    ["unblur.scheduling"],
     ["unblur.working"],
     ["unblur.building.profiling", "unblur.building.laminar"],
     ["unblur.building.drafts"],

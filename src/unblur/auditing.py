@@ -39,6 +39,7 @@ def audit(
     encoding: str | None = None,
     ablation: bool = False,
     jobs: int = 1,
+    scheduler: str | None = None,
     budget: float | None = None,
     progress: Progress = lambda done, of: None,
     on_interrupt: Literal["raise", "keep"] = "raise",
@@ -49,6 +50,7 @@ def audit(
     is that of its CSV file, if it cannot be told. With `replay=True` it is anonymized again, and the rows are compared.
     `mechanism` and `records` stand in the config of the release; here they can be replaced.
     `engine="cpsat"` enumerates as the paper does; `budget` limits the time in seconds, and what was not done is said.
+    `scheduler` is the address of a Dask cluster that attacks the classes instead of this machine's `jobs` processes.
     `ablation=True` also counts with each rule left out. `on_interrupt="keep"` makes of Ctrl-C what it makes of a
     budget that is used up.
     """
@@ -86,7 +88,7 @@ def audit(
             "with a gs_factor above 0 ARX weighs suppression against generalization, so that a cheaper state need not "
             "have been unusable: only the order of nested states was used, as under iterative"
         )
-    work = Work(job, numbers, jobs, budget, progress)
+    work = Work(job, numbers, jobs, budget, progress, scheduler)
     done = work.done(keep=on_interrupt == "keep")
     notes += work.notes(done)
     findings = [each.finding for each in done]

@@ -8,6 +8,7 @@
      ├── TableError            the table: columns, values, format
      ├── OutputError           the result could not be written
      ├── ProgramError          a program too large to be written down
+     ├── ClusterError          machines that were to do the work have gone
      └── MissingExtraError     an optional dependency is not installed
 
 The command line prints the message of an `UnblurError` in one line and exits with 2. Any other exception is a bug of
@@ -40,6 +41,10 @@ class OutputError(UnblurError):
 
 class ProgramError(UnblurError):
     """An integer program is too large to be written down."""
+
+
+class ClusterError(UnblurError):
+    """A cluster did not finish its work."""
 
 
 class UnblurWarning(UserWarning):

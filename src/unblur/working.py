@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from unblur.ablation import Ablation, ablate
 from unblur.attacking import Attack, Target
@@ -20,11 +14,14 @@ from unblur.counting.problem import Records
 from unblur.errors import ProgramError
 from unblur.refining import Engine, Refinement, refine, refine_by_enumeration
 from unblur.risk import Finding, find, with_truth
+from unblur.scheduling import spread
 from unblur.truth import Truth
 
 Progress = Callable[[int, int], None]
 Number = int | None
 """A class by its index; None for the outliers."""
+MOST_AT_ONCE = 200
+"""How many classes are sent to a process at a time."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +83,8 @@ class Work:
     jobs: int
     budget: float | None
     progress: Progress
+    scheduler: str | None = None
+    """The address of a Dask cluster that does the work instead of this machine."""
     stopped: str = ""
     """Why it ended early; empty if it did not."""
     interrupted: bool = False
@@ -96,7 +95,7 @@ class Work:
         self._end = time.monotonic() + self.budget if self.budget else None
         results: list[Result] = []
         try:
-            with closing(self._one_by_one() if self.jobs == 1 else self._in_parallel()) as stream:
+            with closing(self._chunks()) as stream:
                 for some, complete in stream:
                     results += some
                     self.progress(len(results), len(self.numbers))
@@ -127,36 +126,23 @@ class Work:
         if at_least := counted.count("at_least"):
             yield f"a lower bound, since the enumeration was not finished in time: {_counted(at_least, 'count')}"
 
-    def _one_by_one(self) -> Generator[_Chunk, None, None]:
-        for done, number in enumerate(self.numbers):
-            yield _run(self.job, [number], self._share(done, 1), self._seconds_left())
+    def _chunks(self) -> Generator[_Chunk, None, None]:
+        """Neighbouring classes together, so that less time is spent on sending them."""
+        several = self.jobs > 1 or self.scheduler is not None
+        size = max(1, min(MOST_AT_ONCE, len(self.numbers) // (max(self.jobs, 2) * 8))) if several else 1
+        if several:
+            assert self.job.attack.overlaps is not None, "found here, once, and sent along"
+        tasks = (
+            (self.numbers[start : start + size], self._share(start), self._seconds_left())
+            for start in range(0, len(self.numbers), size)
+        )
+        return spread(_run, self.job, tasks, jobs=self.jobs, scheduler=self.scheduler)
 
-    def _in_parallel(self) -> Generator[_Chunk, None, None]:
-        from joblib import Parallel, delayed, dump
-
-        assert self.job.attack.overlaps is not None, "found here, once, and sent along"
-        size = max(1, min(200, len(self.numbers) // (self.jobs * 8)))
-        with TemporaryDirectory(prefix="unblur-") as folder:  # for its owner's eyes only
-            path = Path(folder) / "job"
-            dump(self.job, path)
-            tasks = (
-                delayed(_run_file)(
-                    path,
-                    os.getpid(),
-                    self.numbers[start : start + size],
-                    self._share(start, self.jobs),
-                    self._seconds_left(),
-                )
-                for start in range(0, len(self.numbers), size)
-            )
-            with closing(Parallel(n_jobs=self.jobs, return_as="generator")(tasks)) as stream:
-                yield from stream
-
-    def _share(self, done: int, jobs: int) -> float | None:
+    def _share(self, done: int) -> float | None:
         """How long the next class may be enumerated, if each of those left is to have its share."""
         if self._end is None or self.job.engine == "exact":
             return None
-        return max(0.01, (self._end - time.monotonic()) * jobs / (len(self.numbers) - done))
+        return max(0.01, (self._end - time.monotonic()) * self.jobs / (len(self.numbers) - done))
 
     def _seconds_left(self) -> float | None:
         """How long an exact count may take; each process has a clock of its own."""
@@ -181,22 +167,6 @@ def _run(job: Job, numbers: Sequence[Number], share: float | None, seconds: floa
         except OutOfTime:
             return results, False
     return results, True
-
-
-def _run_file(path: Path, owner: int, numbers: Sequence[Number], share: float | None, seconds: float | None) -> _Chunk:
-    """Do a part of the job in a process that has read it once."""
-    if os.getpid() != owner and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that collects
-    return _run(_read_job(path), numbers, share, seconds)
-
-
-@lru_cache(maxsize=1)
-def _read_job(path: Path) -> Job:
-    from joblib import load
-
-    job = load(path)
-    assert isinstance(job, Job)
-    return job
 
 
 def _counted(number: int, what: str) -> str:

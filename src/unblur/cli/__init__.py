@@ -40,6 +40,9 @@ Order = Annotated[
 Assumed = Annotated[str | None, typer.Option(help="How the release was made, if not as the config says.")]
 
 
+Cluster = Annotated[str | None, typer.Option(help="A Dask cluster that does the work, as in tcp://127.0.0.1:8786.")]
+
+
 def main() -> Never:
     """Run the command line: an error of the user is one line and exit status 2; ours keeps its traceback."""
     received: list[int] = []
@@ -171,6 +174,7 @@ def _audit(
     ] = None,
     ablation: Annotated[bool, typer.Option("--ablation", help="Also tell what each rule takes away.")] = False,
     jobs: Annotated[int, typer.Option(help="How many processes to use.", min=1)] = 1,
+    scheduler: Cluster = None,
     budget: Annotated[
         str | None, typer.Option(help="Stop after this time, as in 60s, and say what was not done.")
     ] = None,
@@ -194,6 +198,7 @@ def _audit(
         fail_on=fail_on or (),
         ablation=ablation,
         jobs=jobs,
+        scheduler=scheduler,
         budget=budget,
         encoding=encoding,
     )
@@ -237,6 +242,7 @@ def _paper(
     jobs: Annotated[
         int | None, typer.Option(help="How many processes to use (one per core if not given).", min=1)
     ] = None,
+    scheduler: Cluster = None,
 ) -> None:
     """Regenerate the paper's tables and figures."""
     import os
@@ -253,6 +259,7 @@ def _paper(
         engine=engine,
         budget=budget,
         jobs=jobs or os.cpu_count() or 1,
+        scheduler=scheduler,
     )
 
 

@@ -27,6 +27,7 @@ def run(
     engine: Literal["exact", "cpsat"],
     budget: str | None,
     jobs: int,
+    scheduler: str | None,
 ) -> None:
     """Run the protocol, write its tables and pages, and end with the path of the page."""
     if budget is not None and engine != "cpsat":
@@ -45,6 +46,7 @@ def run(
             protocol,
             Logbook(out / "runs"),
             jobs=jobs,
+            scheduler=scheduler,
             solver_budget=seconds,
             progress=lambda done, of: show(description="attacking releases", completed=done, total=of),
         )

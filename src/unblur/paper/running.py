@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ from unblur.errors import ConfigError, OutputError
 from unblur.output import Outputs
 from unblur.paper.protocol import Outcome, Protocol, Timings, Trial, attack, measure
 from unblur.paper.results import Results
+from unblur.scheduling import spread
 
 Progress = Callable[[int, int], None]
 
@@ -66,6 +67,7 @@ def run_all(
     logbook: Logbook,
     *,
     jobs: int = 1,
+    scheduler: str | None = None,
     solver_budget: float | None = None,
     progress: Progress = lambda done, of: None,
 ) -> Results:
@@ -76,8 +78,12 @@ def run_all(
     left = [trial for trial in protocol.trials if not _is_done(logbook, trial, seconds)]
     done = len(protocol.trials) - len(left)
     progress(done, len(protocol.trials))
-    with closing(_run_several(protocol, logbook, left, jobs, seconds)) as stream:
-        for number, _ in enumerate(stream, 1):
+    tasks = [(trial, logbook.outcome(trial) is None, seconds) for trial in left]
+    with closing(spread(_run_one, protocol, tasks, jobs=jobs, scheduler=scheduler)) as stream:
+        for number, (trial, outcome, times) in enumerate(stream, 1):
+            if outcome is not None:
+                logbook.write(outcome)
+            logbook.write_timings(trial, times)
             progress(done + number, len(protocol.trials))
     outcomes = {trial: logbook.outcome(trial) for trial in protocol.trials}
     timings = {trial: logbook.timings(trial) for trial in protocol.trials}
@@ -94,25 +100,13 @@ def _is_done(logbook: Logbook, trial: Trial, seconds: float | None) -> bool:
     return seconds is None or all(each.solver is not None for each in timings.classes)
 
 
-def _run_several(
-    protocol: Protocol, logbook: Logbook, trials: list[Trial], jobs: int, seconds: float | None
-) -> Generator[Trial, None, None]:
-    if jobs == 1:
-        yield from (_run_one(protocol, logbook, trial, seconds) for trial in trials)
-        return
-    from joblib import Parallel, delayed
-
-    tasks = (delayed(_run_one)(protocol, logbook, trial, seconds) for trial in trials)
-    with closing(Parallel(n_jobs=jobs, return_as="generator_unordered")(tasks)) as stream:
-        yield from stream
-
-
-def _run_one(protocol: Protocol, logbook: Logbook, trial: Trial, seconds: float | None) -> Trial:
+def _run_one(
+    protocol: Protocol, trial: Trial, wanted: bool, seconds: float | None
+) -> tuple[Trial, Outcome | None, Timings]:
+    """Run a trial, unless its outcome is known and only times are wanted."""
     sample = protocol.sample(trial)
-    if logbook.outcome(trial) is None:
-        logbook.write(attack(trial, sample))
-    logbook.write_timings(trial, measure(sample, seconds=seconds))
-    return trial
+    outcome = attack(trial, sample) if wanted else None
+    return trial, outcome, measure(sample, seconds=seconds)
 
 
 def _read(path: Path) -> dict[str, Any] | None:
