@@ -165,6 +165,13 @@ def test_explain_puts_a_class_into_words(unblur: Run) -> None:
     assert outliers.stdout.startswith("The outliers: 3 records, suppressed")
 
 
+def test_explain_of_a_class_that_does_not_fit_has_the_exit_status_of_a_misfit(unblur: Run, clinic: Path) -> None:
+    (clinic / "k2.toml").write_text((clinic / "release.toml").read_text().replace("k = 5", "k = 2"))
+    done = unblur("explain", "release.csv", "-c", "k2.toml", "--class", "54")
+    assert done.returncode == 3
+    assert "What is left: nothing" in done.stdout
+
+
 def test_two_processes_and_a_budget_give_the_same_result(unblur: Run) -> None:
     alone = unblur("audit", "release.csv", "-c", "release.toml", "--json", "-", "--ablation")
     shared = unblur(

@@ -75,7 +75,7 @@ def audit(
     replayed = replay_release(release, truth, chosen, id=id, encoding=encoding) if replay else None
     job = Job(plan, engine, settings.records, known_rows, ablation)
     numbers: list[Number] = list(range(len(release.classes)))
-    notes = []
+    notes = [f"{each.name}: {note}" for each in release.config.quasi_identifiers for note in each.hierarchy.notes]
     if release.outliers and (missing := release.config.missing):
         notes.append(
             f"nothing is claimed about the outliers: {missing:,} of them were suppressed for a missing or impossible "

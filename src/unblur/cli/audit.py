@@ -12,6 +12,7 @@ import typer
 from unblur.auditing import audit
 from unblur.audits import Audit
 from unblur.cli.progress import Show, progress_bar
+from unblur.cli.screen import FAILED, MISFIT
 from unblur.cli.times import parse_budget
 from unblur.config import Config, Mechanism
 from unblur.errors import ConfigError
@@ -23,8 +24,6 @@ from unblur.release import Release
 from unblur.risk import Finding, Spread
 from unblur.words import count, percent, times
 
-FAILED, MISFIT = 1, 3
-"""Exit status: a gate has failed; the release does not fit."""
 MOST_PROBLEMS = 10
 """How many sentences about a misfit to print."""
 

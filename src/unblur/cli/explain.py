@@ -6,9 +6,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import typer
+
 from unblur.attacking import Attack, inference_of
 from unblur.auditing import mechanism_of
 from unblur.cli.progress import progress_bar
+from unblur.cli.screen import MISFIT
 from unblur.counting.numbers import Count
 from unblur.errors import ConfigError
 from unblur.explaining import explain
@@ -49,6 +52,8 @@ def run(
             "one class at a time; all together say more. Evidence for review, not a certificate."
         )
     )
+    if not explanation.fits:
+        raise typer.Exit(MISFIT)
 
 
 def find_class(chosen: str, release: Release) -> int | None:

@@ -1,4 +1,4 @@
-"""Standard output: a reader who has gone away and a narrow character set are no errors; a full disk is."""
+"""What the shell sees: the exit status, and standard output, which bears a reader who has gone away."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from unblur.errors import OutputError
+
+FAILED, MISFIT = 1, 3
+"""Exit status: a gate has failed; the release does not fit."""
 
 
 class Screen(io.TextIOWrapper):
