@@ -40,5 +40,5 @@ clean:
 
 # Everything the tests and the linters need.
 .venv/.all: .venv/.core
-	$(PIP) install -c requirements.lock -e '.[cpsat,dask,nafld,postgres,pyspark,test]'
+	$(PIP) install -c requirements.lock -e '.[cpsat,dask,nafld,postgres,pyspark,test,web]'
 	@touch $@

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from unblur.anonymizing import AnonymizedRelease, anonymize
+    from unblur.attacks import attack
     from unblur.auditing import audit
     from unblur.audits import Audit
     from unblur.config import Config, QuasiIdentifier
@@ -26,6 +27,7 @@ __all__ = [
     "UnblurError",
     "UnblurWarning",
     "anonymize",
+    "attack",
     "audit",
     "read_release",
 ]
@@ -41,6 +43,7 @@ _HOMES = {
     "UnblurError": "unblur.errors",
     "UnblurWarning": "unblur.errors",
     "anonymize": "unblur.anonymizing",
+    "attack": "unblur.attacks",
     "audit": "unblur.auditing",
     "read_release": "unblur.reading",
 }

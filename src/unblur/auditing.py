@@ -15,11 +15,13 @@ from unblur.detecting import alternatives
 from unblur.errors import ConfigError
 from unblur.findings import Findings
 from unblur.grid import Grid
+from unblur.joint.solving import joint
 from unblur.leaks import find_leaks
 from unblur.mechanisms import Order
 from unblur.refining import Engine
 from unblur.release import Release
 from unblur.replay import replay as replay_release
+from unblur.together import Together
 from unblur.truth import Cell, Truth, read_truth
 from unblur.working import Job, Number, Progress, Work
 from unblur.workspace import Workspace
@@ -41,6 +43,7 @@ def audit(
     jobs: int = 1,
     scheduler: str | None = None,
     budget: float | None = None,
+    seed: int = 0,
     progress: Progress = lambda done, of: None,
     on_interrupt: Literal["raise", "keep"] = "raise",
 ) -> Audit:
@@ -49,16 +52,17 @@ def audit(
     `truth` is the raw table, if you have it: its rows are matched by position, or by the column `id`; `encoding`
     is that of its CSV file, if it cannot be told. With `replay=True` it is anonymized again, and the rows are compared.
     `mechanism` and `records` stand in the config of the release; here they can be replaced.
-    `engine="cpsat"` enumerates as the paper does; `budget` limits the time in seconds, and what was not done is said.
-    `scheduler` is the address of a Dask cluster that attacks the classes instead of this machine's `jobs` processes.
-    `ablation=True` also counts with each rule left out. `on_interrupt="keep"` makes of Ctrl-C what it makes of a
-    budget that is used up.
+    `attack="joint"` also looks at all classes together (`audit.together`): exactly where that can be done, else by an
+    estimate, whose draws have the `seed`. `engine="cpsat"` enumerates as the paper does.
+    `budget` limits the time in seconds, and what was not done is said. `jobs` processes share the work, or the Dask
+    cluster at the address `scheduler`. `ablation=True` also counts with each rule left out. `on_interrupt="keep"` makes
+    of Ctrl-C what it makes of a budget that is used up.
     """
     for name, value, known in (
         ("order", order, ("sound", "paper")),
         ("engine", engine, ("exact", "cpsat")),
         ("records", records or "any", ("any", "distinct")),
-        ("attack", attack, ("class",)),
+        ("attack", attack, ("class", "joint")),
     ):
         if value not in known:
             raise ConfigError(f"{name} must be {' or '.join(known)}, not {value!r}")
@@ -96,6 +100,13 @@ def audit(
     if release.outliers and None not in numbers:
         findings.append(job.unfinished(None))
     effects = [each.effects for each in done if each.effects]
+    together = None
+    if attack == "joint" and not work.stopped:
+        together = Together(
+            joint(plan.release, inference, records=settings.records, budget=work.seconds_left(), seed=seed)
+        )
+    elif attack == "joint":
+        notes.append(f"the classes were not looked at together, since {work.stopped}")
     return Audit(
         release,
         chosen,
@@ -108,6 +119,7 @@ def audit(
         not_done=len(numbers) - sum(each.finding.refinement is not None for each in done),
         leaks=find_leaks(release, matched_by_position=truth is not None and id is None),
         replay=replayed,
+        together=together,
         notes=tuple(notes),
         interrupted=work.interrupted,
     )

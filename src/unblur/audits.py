@@ -25,9 +25,12 @@ from unblur.refining import Engine
 from unblur.release import Release
 from unblur.replay import Replay
 from unblur.risk import Finding, Outcomes, Spread, misfits
+from unblur.together import Together
 
 SCHEMA = "unblur/audit/1"
-Scope = Literal["class"]
+Scope = Literal["class", "joint"]
+
+NO_TABLE = "each class is possible, but all together are not: no table gives this release under this mechanism"
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,8 @@ class Audit:
     """What gives something away around the classes."""
     replay: Replay | None = None
     """How the release differs from one made again from the raw table; None if not asked for."""
+    together: Together | None = None
+    """What all classes say together; None if not asked for."""
     notes: tuple[str, ...] = ()
     """What was not done, and what to bear in mind."""
     interrupted: bool = False
@@ -109,8 +114,9 @@ class Audit:
     @cached_property
     def problems(self) -> tuple[str, ...]:
         """Why the release cannot have been made as stated, a sentence each; none if it can."""
-        of_classes = (sentence for each in self.everything for sentence in misfits(each, self.release.config.k))
-        return (*self.misfits, *of_classes)
+        of_classes = [sentence for each in self.everything for sentence in misfits(each, self.release.config.k)]
+        impossible = self.together is not None and not self.together.feasible and not of_classes
+        return (*self.misfits, *of_classes, *([NO_TABLE] if impossible else []))
 
     @property
     def fits(self) -> bool:
@@ -160,7 +166,7 @@ class Audit:
             "fit": {"ok": self.fits, "problems": list(self.problems)},
             "classes": self.classes.to_rows(),
             "outliers": _outliers_row(self.outliers) if self.outliers else None,
-            "joint": None,
+            "joint": self.together.to_dict() if self.together else None,
             "singling_out": asdict(self.singling_out) if self.singling_out else None,
             "leaks": [asdict(each) for each in self.leaks],
             "replay": _replay_row(self.replay) if self.replay else None,

@@ -150,6 +150,10 @@ class Work:
             return None
         return max(0.0, self._end - time.monotonic())
 
+    def seconds_left(self) -> float | None:
+        """What is left of the budget; None if there is none."""
+        return None if self._end is None else max(0.1, self._end - time.monotonic())
+
     def _is_over(self) -> bool:
         return self._end is not None and time.monotonic() > self._end
 

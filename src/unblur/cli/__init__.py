@@ -159,6 +159,9 @@ def _audit(
     replay: Annotated[
         bool, typer.Option("--replay", help="Make the release again from --truth, and show the first difference.")
     ] = False,
+    attack: Annotated[
+        Literal["class", "joint"], typer.Option(help="Each class on its own, or also all of them together.")
+    ] = "class",
     engine: Annotated[
         Literal["exact", "cpsat"], typer.Option(help="Count exactly, or enumerate as the paper does.")
     ] = "exact",
@@ -189,6 +192,7 @@ def _audit(
         truth=truth,
         id=id,
         replay=replay,
+        attack=attack,
         engine=engine,
         order=order,
         mechanism=mechanism,
@@ -218,6 +222,34 @@ def _explain(
     from unblur.cli.explain import run
 
     run(release, config=config, chosen=chosen, order=order, mechanism=mechanism, cells=cells, encoding=encoding)
+
+
+@app.command("sample")
+def _sample(
+    release: Given,
+    config: ConfigFile,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder for the tables.")],
+    number: Annotated[int, typer.Option("-n", "--number", help="How many tables to draw.", min=1)] = 100,
+    seed: Annotated[int, typer.Option(help="Another seed draws other tables.", min=0)] = 0,
+    mechanism: Assumed = None,
+    order: Order = "sound",
+    budget: Annotated[str | None, typer.Option(help="The time for counting, as in 60s.")] = None,
+    encoding: Encoding = None,
+) -> None:
+    """Draw original tables that the release may come from."""
+    from unblur.cli.sample import run
+
+    run(
+        release,
+        config=config,
+        number=number,
+        out=out,
+        seed=seed,
+        mechanism=mechanism,
+        order=order,
+        budget=budget,
+        encoding=encoding,
+    )
 
 
 @app.command("paper")
@@ -274,6 +306,19 @@ def _make(
     from unblur.cli.data import run
 
     run(name, out=out, rows=rows, seed=seed)
+
+
+@app.command("serve")
+def _serve(
+    port: Annotated[int | None, typer.Option(help="The port; any free one if not given.", min=1, max=65535)] = None,
+    limit: Annotated[int, typer.Option(help="How large a file may be, in megabytes.", min=1)] = 1024,
+    workers: Annotated[int | None, typer.Option(help="How many audits may run at a time.", min=1)] = None,
+    browser: Annotated[bool, typer.Option(help="Open the page in your browser.")] = True,
+) -> None:
+    """Open the local web page: nothing leaves this machine."""
+    from unblur.cli.serve import run
+
+    run(port=port, limit=limit, workers=workers, browser=browser)
 
 
 @app.command("demo")

@@ -159,6 +159,7 @@ def describe(result: Audit) -> Iterator[str]:
     yield from _worst(result)
     if summary.certain_records:
         yield f"{count(summary.certain_records, 'record')} can be placed in a cell with certainty."
+    yield from _together(result)
     yield from _with_truth(result)
     yield from _replay(result)
     yield from _ablation(result)
@@ -198,6 +199,29 @@ def _verdict(finding: Finding) -> str:
     if not finding.bits:
         return f"nothing is taken away{alone}"
     return f"{bound}{times(finding.ratio)} fewer ({finding.bits:.1f} bits){alone}"
+
+
+def _together(result: Audit) -> Iterator[str]:
+    found = result.together
+    if found is None:
+        return
+    yield ""
+    yield "All classes together:"
+    yield f"  the labels leave open         10^{found.log10_published:,.1f} raw data sets"
+    yield f"  class by class there remain   10^{found.log10_class:,.1f}"
+    if found.log10_joint is None or found.bits is None:
+        yield "  together there remains        none"
+        return
+    how = "" if found.result.exact else ", estimated"
+    yield f"  together there remain         10^{found.log10_joint:,.1f} ({times(2**found.bits)} fewer{how})"
+    if interval := found.result.range:
+        chance = f"but for a chance of {interval.error:.0%}"
+        yield f"    between 10^{interval.low:,.2f} and 10^{interval.high:,.2f}, {chance}"
+    for reason in found.result.program.relaxed:
+        yield f"    at most: {reason}"
+    if found.certain_records:
+        yield f"  {count(found.certain_records, 'record')} can be placed in a cell with certainty."
+    yield ""
 
 
 def _with_truth(result: Audit) -> Iterator[str]:

@@ -1,0 +1,56 @@
+"""`unblur sample`: original tables that the release may come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from unblur.attacks import attack
+from unblur.cli.progress import progress_bar
+from unblur.cli.screen import MISFIT
+from unblur.cli.times import parse_budget
+from unblur.mechanisms import Order
+from unblur.reading import read_release
+from unblur.sampling import write_samples
+from unblur.together import Together
+from unblur.words import count
+
+
+def run(
+    release: str,
+    *,
+    config: Path,
+    number: int,
+    out: Path,
+    seed: int,
+    mechanism: str | None,
+    order: Order,
+    budget: str | None,
+    encoding: str | None,
+) -> None:
+    """Draw tables, write them, and say what they are."""
+    with progress_bar("reading the release") as show:
+        opened = read_release(release, config, encoding=encoding)
+        result = attack(
+            opened,
+            scope="joint",
+            mechanism=mechanism,
+            order=order,
+            budget=parse_budget(budget) if budget else None,
+            seed=seed,
+            progress=lambda done, of: show(description="counting plausible tables", completed=done, total=of),
+        )
+        if not Together(result).feasible:
+            print("No table could have produced this release: it was not made as the config says.")
+            raise typer.Exit(MISFIT)
+        show(description="drawing tables", total=None)
+        paths = write_samples(result, out, number, seed=seed)
+    what = "could have produced this release" if not result.relaxed else "fit this release as far as it is known"
+    print(
+        f"{count(len(paths), 'table')} that {what}, each as likely as any other: {paths[0]}"
+        + (f" to {paths[-1].name}" if paths[1:] else "")
+    )
+    for reason in result.program.relaxed:
+        print(f"note: not every one need give this very release: {reason}")
+    print(paths[0] if len(paths) == 1 else f"{paths[0]} to {paths[-1].name}")

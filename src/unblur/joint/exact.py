@@ -1,0 +1,114 @@
+"""The exact engine: states and moves of a component are found once, then asked for counts, odds and samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unblur.counting.deadline import check
+from unblur.counting.problem import Records
+from unblur.counting.weights import COMBINATIONS, Family, Series, solutions
+from unblur.grid import Free, Grid
+from unblur.joint.flow import Flow, Table
+from unblur.joint.frontier import MOST_MOVES, MOST_STATES, Layer, OutOfReach, explore
+from unblur.joint.ordering import ROUNDS, good_orders
+from unblur.joint.plan import System
+
+ORDERS = 3
+"""So many orders are tried."""
+MOST_GROUPS = 300
+"""With more groups, no order is good enough."""
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A system whose states are known, and what is free in each of its groups."""
+
+    grid: Grid
+    system: System
+    groups: Sequence[Free]
+    records: Records
+    layers: Sequence[Layer]
+
+    @cached_property
+    def solutions(self) -> int:
+        """Count the raw data sets."""
+        return self.flow.count()
+
+    @cached_property
+    def combinations(self) -> int:
+        """Count the ways to say how many records each cell holds."""
+        return self._with(COMBINATIONS).count()
+
+    @cached_property
+    def flow(self) -> Flow:
+        """The flow of raw data sets."""
+        return self._with(solutions(self.records))
+
+    def _with(self, family: Family) -> Flow:
+        return Flow(self.layers, [self._table(family, group) for group in range(len(self.groups))], family.labelled)
+
+    def _table(self, family: Family, group: int) -> Table:
+        region, size = family.of(self.groups[group]), self.system.sizes[self.system.owners[group]]
+        return [family.ways(region, n) for n in range(size + 1)]
+
+    def without_singles(self, owner: int) -> int:
+        """Count the raw data sets in which no cell holds exactly one record of a class."""
+        family = solutions(self.records)
+        size = self.system.sizes[owner]
+        series = Series(family.labelled, size, lambda free: ())
+        tables = list(self.flow.ways)
+        for group, free in enumerate(self.groups):
+            if self.system.owners[group] == owner:
+                alone = [
+                    series.power(tuple(0 if n == 1 else family.ways(volume, n) for n in range(size + 1)), cells)
+                    for volume, cells in self.grid.cell_volumes(free).items()
+                ]
+                tables[group] = series.join(alone)
+        return Flow(self.layers, tables, family.labelled).count()
+
+    def sample(self, number: int, rng: np.random.Generator) -> NDArray[np.int16]:
+        """Draw the numbers of records per group, a row for each draw."""
+        return self.flow.sample(number, rng)
+
+
+def solve(
+    grid: Grid,
+    system: System,
+    groups: Sequence[Free],
+    records: Records,
+    *,
+    most_states: int = MOST_STATES,
+    most_moves: int = MOST_MOVES,
+) -> Solved:
+    """Find the states of a system, with the best of some orders; raise `OutOfReach` if there are too many.
+
+    Bad orders are given up early: each gets a small limit first, then a larger one.
+    """
+    if len(system.owners) > MOST_GROUPS:
+        raise OutOfReach(f"{len(system.owners):,} groups")
+    for rounds, share in ((1, 50), (ROUNDS, 50), (ROUNDS, 5), (ROUNDS, 1)):
+        for order in good_orders(system, ORDERS, rounds=rounds):
+            check()
+            try:
+                layers = explore(system, order, most_states=most_states // share, most_moves=most_moves // share)
+            except OutOfReach:
+                continue
+            return Solved(grid, system, groups, records, layers)
+    raise OutOfReach(
+        f"{len(system.owners)} groups and {len(system.limits)} limits have more than {most_states:,} states"
+    )
+
+
+def weight_of(system: System, groups: Sequence[Free], records: Records, counts: Sequence[int]) -> int:
+    """Count the raw data sets that have given numbers of records in the groups."""
+    family, left, total = solutions(records), list(system.sizes), 1
+    for free, owner, n in zip(groups, system.owners, counts, strict=True):
+        total *= family.ways(family.of(free), n) * (comb(left[owner], n) if family.labelled else 1)
+        left[owner] -= n
+    return total

@@ -1,0 +1,143 @@
+"""What is known of one component: its count or an estimate, odds per cell, and draws."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from unblur.counting.numbers import Count
+from unblur.counting.placements import Cell, Placements
+from unblur.counting.problem import Records
+from unblur.counting.weights import solutions, split_ways
+from unblur.grid import Grid
+from unblur.joint.estimating import Estimate, Estimator
+from unblur.joint.exact import Solved
+from unblur.joint.program import Component
+from unblur.joint.proposing import Counts, Proposal, propose
+
+Odds = list[Fraction] | list[float]
+"""The odds of 0, 1, 2, … records; floating-point numbers where states are too many for exact ones."""
+SMALL = 20_000
+"""States for the draws of a class alone."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A component that is solved, or a class alone, or one of which there is an estimate."""
+
+    grid: Grid
+    component: Component
+    records: Records
+    solved: Solved | None = None
+    estimate: Estimate | None = None
+    estimator: Estimator | None = field(default=None, repr=False)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the count is known."""
+        return self.estimate is None
+
+    @cached_property
+    def count(self) -> Count | None:
+        """The raw data sets; None if there is only an estimate."""
+        if self.estimate:
+            return None
+        return Count.of(self.solved.solutions) if self.solved else self.classes[0].count_solutions()
+
+    @cached_property
+    def combinations(self) -> Count | None:
+        """The ways to say how many records each cell holds; None if there is only an estimate."""
+        if self.estimate:
+            return None
+        return Count.of(self.solved.combinations) if self.solved else self.classes[0].count_combinations()
+
+    @cached_property
+    def classes(self) -> list[Placements]:
+        """Each class on its own."""
+        return [Placements(self.grid, target.problem, self.records) for target in self.component.targets]
+
+    def sample(self, number: int, rng: np.random.Generator) -> Counts:
+        """Draw numbers of records per group, a row for each draw."""
+        if self.solved:
+            return self.solved.sample(number, rng)
+        if self.estimator:
+            return self.estimator.samples(number, rng)
+        if len(self.component.groups) == 1:
+            return np.full((number, 1), self.component.system.sizes[0])
+        return self._alone.sample(number, rng)
+
+    @cached_property
+    def _alone(self) -> Proposal:
+        return propose(self.grid, self.component, frozenset(), self.records, most_states=SMALL, known={})
+
+    def cell_odds(self, owner: int, cell: Cell) -> Odds | None:
+        """The odds that a cell holds 0, 1, 2, … records of a class (its place here); None if there is an estimate."""
+        if self.estimate:
+            return None
+        if not self.solved:
+            return self.classes[owner].cell_odds(cell)
+        group = self._group_of(owner, cell)
+        return [Fraction(1)] if group is None else self._in_cell(self.solved.flow.held(group), group, cell)
+
+    def _in_cell(self, held: Odds, group: int, cell: Cell) -> Odds:
+        """Share out what a group holds: inside it, every placement is as good as any other."""
+        family, whole = solutions(self.records), self.component.groups[group].volume
+        here = self.grid.volume(tuple((position, position + 1) for position in cell))
+        shares = [
+            [Fraction(split_ways(j, n, here, whole - here, family), family.ways(whole, n)) for j in range(n + 1)]
+            if chance
+            else []
+            for n, chance in enumerate(held)
+        ]
+        columns = [[row[j] if j < len(row) else Fraction(0) for row in shares] for j in range(len(held))]
+        chances = [p if isinstance(p, Fraction) else Fraction(float(p)) for p in held]
+        odds = [sum((p * q for p, q in zip(chances, column, strict=True)), Fraction(0)) for column in columns]
+        while len(odds) > 1 and not odds[-1]:
+            odds.pop()
+        return odds if all(isinstance(p, Fraction) for p in held) else [float(p) for p in odds]
+
+    def _group_of(self, owner: int, cell: Cell) -> int | None:
+        for group in self._groups(owner):
+            for piece in self.component.groups[group].pieces:
+                if all(a <= x < b for x, (a, b) in zip(cell, piece, strict=True)):
+                    return group
+        return None
+
+    def _groups(self, owner: int) -> list[int]:
+        return [group for group, other in enumerate(self.component.system.owners) if other == owner]
+
+    def certain(self, owner: int) -> dict[Cell, int] | None:
+        """Cells that hold records of a class for sure, and at least how many; None if there is an estimate."""
+        if self.estimate:
+            return None
+        if not self.solved:
+            return self.classes[owner].certain()
+        found = {}
+        for group in self._groups(owner):
+            free = self.component.groups[group]
+            if free.cells == 1 and (least := min(self.solved.flow.possible(group))):
+                found[tuple(first for first, _ in free.pieces[0])] = least
+        return found
+
+    def impossible(self, owner: int) -> Iterator[Cell] | None:
+        """Free cells of a class that hold none of its records for sure; None if there is an estimate."""
+        if self.estimate:
+            return None
+        empty = [
+            self.component.groups[group]
+            for group in self._groups(owner)
+            if self.solved and max(self.solved.flow.possible(group)) == 0
+        ]
+        return (cell for free in empty for piece in free.pieces for cell in self.grid.cells(piece))
+
+    def singling_out(self, owner: int) -> Fraction | None:
+        """The probability that some cell holds exactly one record of a class; None if that takes too long."""
+        if self.estimate or self.grid.has_points:
+            return None
+        if not self.solved:
+            return self.classes[owner].singling_out_odds()
+        return 1 - Fraction(self.solved.without_singles(owner), self.solved.solutions)

@@ -1,0 +1,137 @@
+"""The joint program: which numbers of records per cell, over all classes together, explain the release.
+
+When a state was tried, the records of its own classes, of all later ones and of the outliers were still there. So each
+of its groups that is no class holds fewer than k of them; a group that is a class holds nobody later, which is why its
+cells are not free for later classes. These *rules*, with the sizes of the classes, describe exactly the tables that the
+paper's algorithm turns into this release, provided no tie leaves the order of two states open.
+
+Under another mechanism the same is said of the states that were surely used, over the classes that surely came later;
+and a state one layer finer, which was not usable, had no group that reached the mechanism's bound. Where an order is
+open, nothing is said. That keeps the truth feasible and may leave too much: the program is then *relaxed*, and its
+count an upper bound.
+
+Only what the rules tell apart matters: free cells of a class that lie in the same rules are one *group*, told by its
+volume. Classes that share no rule are independent of each other: they fall into *components*, and counts multiply.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unblur.attacking import Attack, Target
+from unblur.grid import Free
+from unblur.joint.atoms import Atoms
+from unblur.joint.plan import System
+from unblur.joint.rules import Rule, RuleBook
+from unblur.joint.thinning import Caps, is_implied, thin
+from unblur.mechanisms import PaperInference
+
+TIED = "states that tie leave their order open"
+UNSURE = "the mechanism leaves the order of some classes open"
+COARSE = "rules about single raw values are left out"
+NARROWED = "of very many states, only those near the classes are asked about"
+MISSING = "nothing is known of the outliers: some were suppressed for missing values"
+
+
+@dataclass(frozen=True)
+class Component:
+    """Classes that share rules, directly or through others, and share none with the rest."""
+
+    targets: tuple[Target, ...]
+    numbers: tuple[int, ...]
+    """Their places among the subjects of the program."""
+    groups: tuple[Free, ...]
+    """Free cells of one class that no rule tells apart."""
+    system: System
+    """The groups and the rules, in numbers; classes by their place in `targets`."""
+    plain: bool
+    """Whether this is a single class of which nothing is known beyond its own problem."""
+
+    @property
+    def linear(self) -> bool:
+        """Whether sizes and limits say everything; not so where heavy children of a class count together."""
+        return not any(target.problem.together for target in self.targets)
+
+
+@dataclass(frozen=True)
+class Program:
+    """Everything that may be inferred from a release, over all classes together."""
+
+    attack: Attack
+    subjects: tuple[Target, ...]
+    """The classes in the order of the release, then the outliers if there are any and something is known of them."""
+    components: tuple[Component, ...]
+    relaxed: tuple[str, ...]
+    """Why the count may be too large, a phrase each; empty if the program is exact."""
+
+
+def joint_program(attack: Attack) -> Program:
+    """State the program of a release."""
+    outliers = None if attack.release.config.missing else attack.outliers()
+    subjects = (*attack.targets(), *([outliers] if outliers else []))
+    atoms = Atoms(attack.grid, subjects)
+    book = RuleBook(attack, atoms)
+    caps = Caps.of_subjects(atoms, book.own())
+    rules = thin(book.shared(), caps)
+    return Program(attack, subjects, tuple(_components(atoms, caps, rules)), tuple(_reasons(book, caps, rules)))
+
+
+def _reasons(book: RuleBook, caps: Caps, rules: Sequence[Rule]) -> Iterator[str]:
+    """Say what the rules leave out."""
+    release = book.attack.release
+    if not isinstance(book.attack.inference, PaperInference):
+        yield UNSURE
+    elif any(not is_implied(rule, caps, rules) for rule in book.open()):
+        yield TIED
+    if book.atoms.coarse or any(target.dropped for target in book.atoms.subjects):
+        yield COARSE
+    if book.narrowed:
+        yield NARROWED
+    if release.outliers and release.config.missing:
+        yield MISSING
+
+
+def _components(atoms: Atoms, caps: Caps, rules: Sequence[Rule]) -> Iterator[Component]:
+    """Part the program into classes that have to do with each other."""
+    signatures: list[list[int]] = [[] for _ in atoms.owners]
+    for number, rule in enumerate(rules):
+        for atom in bits(rule.atoms):
+            signatures[atom].append(number)
+    merged: dict[int, dict[tuple[int, ...], list[int]]] = defaultdict(lambda: defaultdict(list))
+    for atom, (owner, signature) in enumerate(zip(atoms.owners.tolist(), signatures, strict=True)):
+        merged[owner][tuple(signature)].append(atom)
+    for members in _connected(len(atoms.subjects), [caps.owners(rule.atoms) for rule in rules]):
+        keys = [(owner, signature) for owner in members for signature in merged[owner]]
+        groups = tuple(atoms.measure(merged[owner][signature]) for owner, signature in keys)
+        here = sorted({number for _, signature in keys for number in signature})
+        limits = tuple(
+            (rules[n].most, frozenset(g for g, (_, signature) in enumerate(keys) if n in signature)) for n in here
+        )
+        place = {owner: index for index, owner in enumerate(members)}
+        targets = tuple(atoms.subjects[owner] for owner in members)
+        system = System(
+            tuple(target.subject.size for target in targets), tuple(place[owner] for owner, _ in keys), limits
+        )
+        own = {rule for owner in members for rule in caps.own[owner]}
+        plain = len(members) == 1 and all(rules[number] in own for number in here)
+        yield Component(targets, tuple(members), groups, system, plain)
+
+
+def _connected(number: int, sets: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Part so many things into those that sets join."""
+    label = np.arange(number)
+    for members in sets:
+        label[np.isin(label, label[list(members)])] = label[members[0]]
+    return [np.flatnonzero(label == each).tolist() for each in dict.fromkeys(label.tolist())]
+
+
+def bits(number: int) -> Iterator[int]:
+    """List the places of the bits that are set."""
+    while number:
+        lowest = number & -number
+        yield lowest.bit_length() - 1
+        number ^= lowest

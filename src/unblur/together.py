@@ -1,0 +1,110 @@
+"""What the classes say together, as plain numbers: the joint attack's part of an audit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import log2, log10
+from typing import Any
+
+from unblur.counting.numbers import Count
+from unblur.joint.parts import Part
+from unblur.joint.solving import JointResult
+
+BITS = log2(10)
+MOST_CLASSES = 2_000
+"""Of larger releases, odds are not asked for class by class."""
+
+
+@dataclass(frozen=True)
+class Together:
+    """The figures of a joint attack."""
+
+    result: JointResult
+
+    @property
+    def log10_published(self) -> float:
+        """What the labels leave open."""
+        return self.result.published.log10
+
+    @property
+    def log10_class(self) -> float:
+        """What the classes leave plausible one by one."""
+        return self.result.product.log10
+
+    @property
+    def log10_joint(self) -> float | None:
+        """What they leave together; None if nothing does."""
+        if self.result.range is not None:
+            return self.result.range.log10
+        count = self.result.count
+        return count.log10 if count else None
+
+    @property
+    def bits(self) -> float | None:
+        """What seeing them together takes away beyond the classes one by one."""
+        return None if self.log10_joint is None else max(0.0, (self.log10_class - self.log10_joint) * BITS)
+
+    @property
+    def feasible(self) -> bool:
+        """Whether some table could have produced the release."""
+        return self.result.count is None or bool(self.result.count)
+
+    @cached_property
+    def certain_records(self) -> int | None:
+        """Records whose cell is certain although their label spans several; None if not all is known."""
+        grid = self.result.program.attack.grid
+        found = 0
+        for number, target in enumerate(self.result.program.subjects):
+            certain = self.result.certain(number)
+            if certain is None:
+                return None
+            found += sum(certain.values()) if grid.count_cells(grid.leaves(target.box)) > 1 else 0
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe it by plain values."""
+        count, interval = self.result.count, self.result.range
+        return {
+            "log10_lr": self.log10_published,
+            "log10_class": self.log10_class,
+            "log10_joint": self.log10_joint,
+            "bits": self.bits,
+            "exact": self.result.exact,
+            "upper_bound": self.result.relaxed,
+            "left_out": list(self.result.program.relaxed),
+            "solutions": count.text if count is not None else None,
+            "interval": [interval.low, interval.high] if interval else None,
+            "bounds": [interval.at_least, interval.at_most] if interval else None,
+            "error": interval.error if interval else None,
+            "seed": interval.seed if interval else None,
+            "certain_records": self.certain_records if self._small else None,
+            "components": [self._component(part) for part in self.result.parts if not part.component.plain],
+        }
+
+    @property
+    def _small(self) -> bool:
+        return len(self.result.program.subjects) <= MOST_CLASSES
+
+    def _component(self, part: Part) -> dict[str, Any]:
+        """A component of several classes, or of one that others tell something about."""
+        classes = len(self.result.program.attack.release.classes)
+        numbers = part.component.numbers
+        together = _log10(part)
+        alone = sum(each.count_solutions().log10 for each in part.classes)
+        return {
+            "classes": [number + 1 for number in numbers if number < classes],
+            "outliers": any(number >= classes for number in numbers),
+            "exact": part.exact,
+            "log10_class": alone,
+            "log10_joint": together,
+        }
+
+
+def _log10(part: Part) -> float | None:
+    if part.estimate is not None:
+        value = Fraction(part.estimate.value)
+        return log10(value.numerator) - log10(value.denominator) if value > 0 else None
+    count: Count | None = part.count
+    return count.log10 if count else None
