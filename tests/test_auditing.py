@@ -394,3 +394,73 @@ def test_the_ratio_of_the_outliers_counts_where_a_gate_asks_for_the_largest() ->
     audit = unblur.audit(Release(Config(4, (QuasiIdentifier("a", tree, 1),), Mechanism("paper")), classes, 2))
     assert audit.summary.over_all.largest == 1
     assert audit.summary.max_ratio == 64 / 16
+
+
+@pytest.mark.parametrize(("seed", "n", "k", "iterations"), [(16, 103, 4, 17), (119, 94, 5, 15), (198, 92, 5, 18)])
+def test_suppressed_rows_that_were_left_out_still_count_for_what_arx_required(
+    seed: int, n: int, k: int, iterations: int
+) -> None:
+    """Fewer rows mean a smaller requirement, which would exclude the truth."""
+    intervals = {"a": {"low": 0, "high": 64, "layers": 4}, "b": {"low": 0, "high": 32, "layers": 3}}
+    config = {
+        "k": k,
+        "mechanism": {"name": "arx", "iterations": iterations},
+        "quasi_identifiers": [{"name": name, "interval": interval} for name, interval in intervals.items()],
+    }
+    rng = np.random.default_rng(seed)
+    assert [int(rng.integers(*ends)) for ends in ((60, 140), (3, 6), (8, 20))] == [n, k, iterations]
+    table = pd.DataFrame({"id": range(n), "a": rng.integers(0, 64, n), "b": rng.integers(0, 32, n)})
+    with unblur.anonymize(table, config) as made:
+        rows = made.to_pandas()
+    kept = rows[~(rows["a"].isin(["*", "[0, 64["]) & rows["b"].isin(["*", "[0, 32["]))]
+    truth = table[table["id"].isin(kept["id"])]
+    told = unblur.read_release(kept, made.config)
+    assert told.left_out == made.outliers > 0
+    assert unblur.audit(told, truth=truth, id="id").fits
+    untold = unblur.audit(unblur.read_release(kept, replace(made.config, made={})), truth=truth, id="id")
+    assert not untold.fits
+    assert any("if suppressed rows were left out" in note for note in untold.notes)
+
+
+def test_rows_that_were_lost_or_added_are_a_misfit() -> None:
+    with unblur.anonymize(patients(), CONFIG) as made:
+        rows = made.to_pandas()
+    lost = unblur.audit(unblur.read_release(rows.head(60), made.config))
+    assert any("rows are missing, more than were suppressed" in problem for problem in lost.problems)
+    added = unblur.audit(unblur.read_release(pd.concat([rows, rows]), made.config))
+    assert any("the release has 240 rows, but 120 were made" in problem for problem in added.problems)
+
+
+def test_an_unstated_mechanism_is_told_also_where_no_other_was_tried() -> None:
+    release = release_of(*random_case(3))
+    audit = unblur.audit(release, budget=1e-9)
+    assert not audit.stated
+    assert not audit.alternatives
+    assert any("was not stated, and no other way was tried" in note for note in audit.notes)
+
+
+def test_nothing_certain_among_some_says_nothing_about_the_rest() -> None:
+    assert unblur.audit(wide_release(), budget=1e-9).summary.certain_records is None
+
+
+def test_a_release_that_differs_from_its_replay_does_not_fit() -> None:
+    table = patients()
+    with unblur.anonymize(table, CONFIG) as made:
+        other = replace(made.config, mechanism=Mechanism("arx", {"iterations": 10}))
+        audit = unblur.audit(unblur.read_release(made.to_pandas(), other), truth=table, replay=True)
+    assert audit.replay is not None
+    assert not audit.replay.same
+    assert any("rows differ: it was not made as stated" in problem for problem in audit.problems)
+
+
+def test_all_classes_together_are_in_the_audit_and_its_json() -> None:
+    table = patients(60)
+    with unblur.anonymize(table, CONFIG) as release:
+        audit = unblur.audit(release, truth=table, attack="joint", budget=20)
+        whole, parts = unblur.attack(release, scope="joint", budget=20), unblur.attack(release)
+    found = validated(audit)["joint"]
+    assert found["truth_feasible"] is True
+    assert found["log10_joint"] <= found["log10_class"] + 1e-9 <= found["log10_lr"] + 2e-9
+    assert found["exact"] == (found["interval"] is None) == (found["solutions"] is not None)
+    assert whole.count is None or str(whole.count.exact) == found["solutions"]
+    assert [each.bits for each in parts] == [each.bits for each in audit.everything]

@@ -24,7 +24,7 @@ from unblur.joint.exact import solve, weight_of
 from unblur.joint.frontier import OutOfReach
 from unblur.joint.interval import beta_share, clopper_pearson
 from unblur.joint.parts import Part
-from unblur.joint.program import Component, Program, joint_program
+from unblur.joint.program import Component, joint_program
 from unblur.joint.proposing import propose
 from unblur.joint.solving import JointResult, joint
 from unblur.lattice import Lattice
@@ -131,27 +131,6 @@ def test_odds_and_certain_cells_equal_brute_force() -> None:
     assert seen > 50 and certain > 50
 
 
-def allows(program: Program, placements: list[dict[Cell, int]]) -> bool:
-    """Whether records per class and cell keep all limits; each class's own rules, too."""
-    for component in program.components:
-        counts = []
-        for free, owner in zip(component.groups, component.system.owners, strict=True):
-            inside = [
-                n
-                for cell, n in placements[component.numbers[owner]].items()
-                if any(all(a <= x < b for x, (a, b) in zip(cell, piece, strict=True)) for piece in free.pieces)
-            ]
-            counts.append(sum(inside))
-        totals = Counter[int]()
-        for owner, n in zip(component.system.owners, counts, strict=True):
-            totals[owner] += n
-        if any(totals[owner] != size for owner, size in enumerate(component.system.sizes)):
-            return False
-        if any(sum(counts[g] for g in members) > most for most, members in component.system.limits):
-            return False
-    return True
-
-
 @settings(max_examples=examples(150), deadline=None)
 @given(recoding_cases())
 def test_the_truth_is_always_feasible(case: tuple[Lattice, list[Record], int]) -> None:
@@ -159,7 +138,7 @@ def test_the_truth_is_always_feasible(case: tuple[Lattice, list[Record], int]) -
     lattice, records, k = case
     attack = attack_on(release_of(lattice, records, k))
     program = joint_program(attack)
-    assert allows(program, [truth_of(attack, target, records) for target in program.subjects])
+    assert program.allows([truth_of(attack, target, records) for target in program.subjects])
 
 
 @pytest.mark.parametrize("seeded", [False, True])
@@ -175,7 +154,7 @@ def test_the_truth_is_feasible_under_every_mechanism(seeded: bool) -> None:
             attack = Attack(release, inference)
             program = joint_program(attack)
             truth = [placement for _, placement in true_placements(attack, lattice, records, k, required, choice)]
-            assert allows(program, truth), (seed, name)
+            assert program.allows(truth), (seed, name)
             shared += sum(not component.plain for component in program.components)
             assert program.relaxed
     assert shared > 10

@@ -10,9 +10,10 @@ from unblur.ablation import Ablation
 from unblur.attacking import Attack, inference_of
 from unblur.audits import Audit, Scope, Settings
 from unblur.config import Mechanism
+from unblur.counting.deadline import OutOfTime, deadline
 from unblur.counting.problem import Records
-from unblur.detecting import alternatives
-from unblur.errors import ConfigError
+from unblur.detecting import Alternative, alternatives
+from unblur.errors import ConfigError, ProgramError
 from unblur.findings import Findings
 from unblur.grid import Grid
 from unblur.joint.solving import joint
@@ -87,6 +88,7 @@ def audit(
         )
     elif release.outliers:
         numbers.append(None)
+    notes += _about_rows(release, chosen)
     if chosen.name == "arx" and chosen.settings.get("gs_factor"):
         notes.append(
             "with a gs_factor above 0 ARX weighs suppression against generalization, so that a cheaper state need not "
@@ -100,11 +102,20 @@ def audit(
     if release.outliers and None not in numbers:
         findings.append(job.unfinished(None))
     effects = [each.effects for each in done if each.effects]
+    tried: tuple[Alternative, ...] = ()
+    if stated is None:
+        tried = () if work.stopped else _alternatives(plan.release, settings.records, work.seconds_left())
+        if not tried:
+            notes.append(
+                "how the release was made was not stated, and no other way was tried: knowing it would give away more"
+            )
     together = None
     if attack == "joint" and not work.stopped:
-        together = Together(
-            joint(plan.release, inference, records=settings.records, budget=work.seconds_left(), seed=seed)
-        )
+        try:
+            found = joint(plan.release, inference, records=settings.records, budget=work.seconds_left(), seed=seed)
+            together = Together(found, found.program.allows(known_rows.all) if known_rows else None)
+        except ProgramError as error:
+            notes.append(f"the classes were not looked at together: {error}")
     elif attack == "joint":
         notes.append(f"the classes were not looked at together, since {work.stopped}")
     return Audit(
@@ -113,8 +124,9 @@ def audit(
         settings,
         Findings(tuple(findings[: len(release.classes)])),
         findings[-1] if release.outliers else None,
-        misfits=tuple(inference.misfits()),
-        alternatives=alternatives(plan.release, records=settings.records) if stated is None else (),
+        misfits=(*_lost_rows(release), *inference.misfits()),
+        stated=stated is not None,
+        alternatives=tried,
         ablation=Ablation.over(effects) if ablation else None,
         not_done=len(numbers) - sum(each.finding.refinement is not None for each in done),
         leaks=find_leaks(release, matched_by_position=truth is not None and id is None),
@@ -123,6 +135,37 @@ def audit(
         notes=tuple(notes),
         interrupted=work.interrupted,
     )
+
+
+def _about_rows(release: Release, mechanism: Mechanism) -> list[str]:
+    """Say what is taken for granted about rows that are not there."""
+    if release.left_out:
+        return [f"{release.left_out:,} suppressed rows were left out of the release; nothing is said about them"]
+    if mechanism.name == "arx" and not release.outliers and release.config.made_rows is None:
+        return [
+            "no row is suppressed: if suppressed rows were left out, what is found may be wrong; state how many rows "
+            "ARX had as rows under [made]"
+        ]
+    return []
+
+
+def _lost_rows(release: Release) -> list[str]:
+    """Compare with what was written down when the release was made."""
+    made, suppressed = release.config.made_rows, release.config.made.get("suppressed")
+    if made is not None and release.rows > made:
+        return [f"the release has {release.rows:,} rows, but {made:,} were made"]
+    if isinstance(suppressed, int) and release.left_out > suppressed - release.outliers:
+        return [f"{release.left_out:,} rows are missing, more than were suppressed: classes may have lost some"]
+    return []
+
+
+def _alternatives(release: Release, records: Records, seconds: float | None) -> tuple[Alternative, ...]:
+    """Try other mechanisms, if there is time."""
+    try:
+        with deadline(seconds):
+            return alternatives(release, records=records)
+    except OutOfTime:
+        return ()
 
 
 def mechanism_of(release: Release, mechanism: str | Mechanism | None = None) -> Mechanism:

@@ -31,6 +31,9 @@ SCHEMA = "unblur/audit/1"
 Scope = Literal["class", "joint"]
 
 NO_TABLE = "each class is possible, but all together are not: no table gives this release under this mechanism"
+DISPROVED = (
+    "the raw table disproves it: it is not among those that all classes together leave, so no figure can be trusted"
+)
 
 
 @dataclass(frozen=True)
@@ -85,8 +88,10 @@ class Audit:
     """The suppressed records; None if there are none."""
     misfits: tuple[str, ...] = ()
     """Why the release as a whole was not made by the mechanism."""
+    stated: bool = True
+    """Whether the config, or the caller, said how the release was made."""
     alternatives: tuple[Alternative, ...] = ()
-    """The mechanisms it may have been made by, if none was stated."""
+    """The mechanisms it may have been made by, if none was stated and the release is not too large to try them."""
     ablation: Ablation | None = None
     """What each rule takes away, over all classes and outliers; None if not asked for."""
     not_done: int = 0
@@ -116,7 +121,15 @@ class Audit:
         """Why the release cannot have been made as stated, a sentence each; none if it can."""
         of_classes = [sentence for each in self.everything for sentence in misfits(each, self.release.config.k)]
         impossible = self.together is not None and not self.together.feasible and not of_classes
-        return (*self.misfits, *of_classes, *([NO_TABLE] if impossible else []))
+        disproved = self.together is not None and self.together.truth_feasible is False and not of_classes
+        replayed = f"made again from the raw table, {self.replay.rows:,} rows differ" if self.replay else ""
+        return (
+            *self.misfits,
+            *of_classes,
+            *([f"{replayed}: it was not made as stated"] if self.replay and not self.replay.same else []),
+            *([NO_TABLE] if impossible else []),
+            *([DISPROVED] if disproved and not impossible else []),
+        )
 
     @property
     def fits(self) -> bool:
@@ -150,7 +163,9 @@ class Audit:
 
     def _certain_records(self) -> int | None:
         found = [each.refinement.certain_records for each in self.everything if each.refinement and not each.basic]
-        return None if None in found else sum(each for each in found if each is not None)
+        known = sum(each for each in found if each is not None)
+        # None found among some says nothing about the others.
+        return None if None in found or (self.not_done and not known) else known
 
     def _singled_out(self) -> int | None:
         known = [each.truth.singles for each in self.everything if each.truth and not each.basic]

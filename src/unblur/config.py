@@ -86,6 +86,12 @@ class Config:
     path: Path | None = field(default=None, compare=False)
 
     @property
+    def made_rows(self) -> int | None:
+        """How many rows the release had when it was made; None if nobody wrote that down."""
+        found = self.made.get("rows")
+        return found if _is_int(found) else None
+
+    @property
     def missing(self) -> int:
         """How many records were suppressed because a value was missing or impossible, not by the recoding."""
         found = self.made.get("missing", 0)

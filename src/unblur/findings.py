@@ -80,7 +80,7 @@ def to_row(finding: Finding) -> dict[str, Any]:
         "combinations_log10": _log10(left.combinations) if left else None,
         "ratio": finite(finding.ratio),
         "bits": finding.bits,
-        "certain_records": left.certain_records if left else None,
+        "certain_records": None if left is None else 0 if finding.basic else left.certain_records,
         "singling_out_probability": float(left.singling_out) if left and left.singling_out is not None else None,
         "truth_feasible": truth.feasible if truth else None,
         "singled_out": truth.singles if truth else None,

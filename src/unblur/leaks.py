@@ -19,6 +19,10 @@ Kind = Literal[
 ]
 
 
+ALMOST_ALL = 0.9
+"""A column with so many different values among those that are filled in tells rows apart."""
+
+
 @dataclass(frozen=True)
 class Leak:
     """Something that a release, or what lies around it, gives away, and what to do about it."""
@@ -42,7 +46,7 @@ def find_leaks(release: Release, *, matched_by_position: bool = False) -> tuple[
 
 
 def _identifier_columns(release: Release) -> Iterator[Leak]:
-    """Columns that are different in every row."""
+    """Columns that are different in every row, but for a few."""
     with Workspace() as workspace:
         try:
             table = release.open_rows(workspace)
@@ -51,7 +55,7 @@ def _identifier_columns(release: Release) -> Iterator[Leak]:
         for name in _different_everywhere(table, {each.name for each in release.config.quasi_identifiers}):
             yield Leak(
                 "identifier_column",
-                f"the column {name!r} has another value in every row: whoever knows one finds the row",
+                f"the column {name!r} has another value in every row, or almost: whoever knows one finds the row",
                 "leave the column out, or replace its values by random ones that are kept nowhere else",
             )
 
@@ -61,8 +65,11 @@ def _different_everywhere(table: Table, known: set[str]) -> list[str]:
     if not others:
         return []
     counts: dict[str, Any] = {f"n{i}": table.rows[name].nunique() for i, name in enumerate(others)}
-    found = table.fetch(table.rows.aggregate(rows=table.rows.count(), **counts)).to_pylist()[0]
-    return [name for i, name in enumerate(others) if found["rows"] > 1 and found[f"n{i}"] == found["rows"]]
+    filled: dict[str, Any] = {f"f{i}": table.rows[name].count() for i, name in enumerate(others)}
+    found = table.fetch(table.rows.aggregate(**counts, **filled)).to_pylist()[0]
+    return [
+        name for i, name in enumerate(others) if found[f"f{i}"] > 1 and found[f"n{i}"] >= ALMOST_ALL * found[f"f{i}"]
+    ]
 
 
 def _small_classes(release: Release) -> Iterator[Leak]:
@@ -80,9 +87,10 @@ def _raw_values(release: Release) -> Iterator[Leak]:
     for i, attribute in enumerate(release.config.quasi_identifiers):
         records = sum(each.size for each in release.classes if each.state[i] == 0)
         if records and attribute.hierarchy.nodes(0) > attribute.hierarchy.nodes(1):
+            show = "record shows its" if records == 1 else "records show their"
             yield Leak(
                 "raw_values",
-                f"{records:,} records show their raw value of {attribute.name!r}",
+                f"{records:,} {show} raw value of {attribute.name!r}",
                 "if that is not meant, set finest_layer = 1 (in ARX: minimum generalization 1) and anonymize again",
             )
 
@@ -93,7 +101,8 @@ def _few_suppressed(release: Release) -> Iterator[Leak]:
             "few_suppressed",
             f"the {release.outliers} suppressed rows share one label and are fewer than k = {release.config.k}: "
             "counted as a class they break k, and their other columns stand alone",
-            "leave suppressed rows out of the release, and publish only how many there were",
+            "leave suppressed rows out of the release, and publish only how many there were; for an audit, keep the "
+            "number of all rows in the config (rows under [made])",
         )
 
 

@@ -47,6 +47,16 @@ class Release:
         return sum(each.size for each in self.classes) + self.outliers
 
     @property
+    def made_rows(self) -> int:
+        """How many records it had when it was made: suppressed ones may have been left out since."""
+        return max(self.rows, self.config.made_rows or 0)
+
+    @property
+    def left_out(self) -> int:
+        """How many of them are not among these rows."""
+        return self.made_rows - self.rows
+
+    @property
     def paths(self) -> list[Path]:
         """The files that this was read from."""
         return self.config.paths

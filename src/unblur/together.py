@@ -22,6 +22,8 @@ class Together:
     """The figures of a joint attack."""
 
     result: JointResult
+    truth_feasible: bool | None = None
+    """Whether the raw table, if it was at hand, is among the tables that remain."""
 
     @property
     def log10_published(self) -> float:
@@ -80,6 +82,7 @@ class Together:
             "error": interval.error if interval else None,
             "seed": interval.seed if interval else None,
             "certain_records": self.certain_records if self._small else None,
+            "truth_feasible": self.truth_feasible,
             "components": [self._component(part) for part in self.result.parts if not part.component.plain],
         }
 

@@ -53,6 +53,11 @@ class Truth:
     without_cell: int
     """How many records are suppressed because a raw value is missing or impossible."""
 
+    @property
+    def all(self) -> list[Mapping[Cell, int]]:
+        """The classes, then the outliers."""
+        return [*self.classes, self.outliers]
+
 
 def read_truth(
     source: Any, release: Release, published: Table, *, id_column: str | None = None, encoding: str | None = None

@@ -4,6 +4,8 @@ As under `greedy` a finer state comes first, and was cheaper and not usable. Usa
 the bound is the most that an iteration may have had to release; never more than the state carries. Where the loss does
 not depend on the data (interval lengths, equal on every layer) it orders more: a state that is cheaper, and carries
 what any iteration may have required, would have been usable whenever a costlier one was used.
+
+What an iteration must release grows with the number of rows, suppressed ones included, so these must be known.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ class ArxInference:
 
     def misfits(self) -> Iterator[str]:
         """States that carry fewer records than an iteration must release; the last one, and the first, may."""
-        rows = self.release.rows
+        rows = self.release.made_rows
         required = self.settings.least_required(rows)
         short = [state for state in self.used.certain if self.used.carried[state] < required]
         excused = 1 + (self.settings.first_required(rows) < required)
@@ -55,7 +57,7 @@ class ArxInference:
         """What a state had to release at most, and it did release that."""
         carried = self.used.carried[state]
         if state not in self._required:
-            rows = self.release.rows
+            rows = self.release.made_rows
             remaining = rows - sum(each.size for each in self.used.everything if self._is_earlier(each, state))
             most = self.settings.most_required(rows, carried, remaining)
             self._required[state] = (
@@ -77,7 +79,7 @@ class ArxInference:
             return False
         if coarsest != first.state:
             return False
-        rows = self.release.rows
+        rows = self.release.made_rows
         carried = self._surely_carried[first.state]
         return carried >= max(self.settings.first_required(rows), self.settings.most_required(rows, 1, rows))
 

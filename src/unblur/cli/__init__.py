@@ -59,7 +59,8 @@ def main() -> Never:
         try:
             app()
         finally:
-            sys.stdout.flush()
+            if sys.stdout is not None:  # it may have been closed before we began
+                sys.stdout.flush()
     except BaseException as error:
         if received:  # whatever became of the interrupt on its way: DuckDB makes a RuntimeError of it
             print("unblur: interrupted; no half-written file is left", file=sys.stderr)

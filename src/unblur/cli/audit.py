@@ -145,7 +145,7 @@ def describe(result: Audit) -> Iterator[str]:
         f"records {result.settings.records}; engine {result.settings.engine}"
     )
     yield ""
-    if not summary.compound and not release.outliers:
+    if not summary.compound and not release.outliers and not summary.max_bits and not summary.not_done:
         yield "Every class is a single cell: its label says all there is to say, and the attack takes nothing away."
     elif not result.classes:
         yield "All records are suppressed: there are no classes to attack."
@@ -219,6 +219,8 @@ def _together(result: Audit) -> Iterator[str]:
         yield f"    between 10^{interval.low:,.2f} and 10^{interval.high:,.2f}, {chance}"
     for reason in found.result.program.relaxed:
         yield f"    at most: {reason}"
+    if found.truth_feasible:
+        yield "  The raw table is among them."
     if found.certain_records:
         yield f"  {count(found.certain_records, 'record')} can be placed in a cell with certainty."
     yield ""

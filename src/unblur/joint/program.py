@@ -17,12 +17,13 @@ volume. Classes that share no rule are independent of each other: they fall into
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from unblur.attacking import Attack, Target
+from unblur.counting.placements import Cell
 from unblur.grid import Free
 from unblur.joint.atoms import Atoms
 from unblur.joint.plan import System
@@ -67,6 +68,26 @@ class Program:
     components: tuple[Component, ...]
     relaxed: tuple[str, ...]
     """Why the count may be too large, a phrase each; empty if the program is exact."""
+
+    def allows(self, placements: Sequence[Mapping[Cell, int]]) -> bool:
+        """Tell whether the records of each subject, by cell, keep all rules."""
+        return all(self._keeps(component, placements) for component in self.components)
+
+    def _keeps(self, component: Component, placements: Sequence[Mapping[Cell, int]]) -> bool:
+        system = component.system
+        counts = [
+            sum(n for cell, n in placements[component.numbers[owner]].items() if _holds(free, cell))
+            for free, owner in zip(component.groups, system.owners, strict=True)
+        ]
+        held = [0] * len(system.sizes)
+        for owner, n in zip(system.owners, counts, strict=True):
+            held[owner] += n
+        within = all(sum(counts[group] for group in members) <= most for most, members in system.limits)
+        return tuple(held) == tuple(system.sizes) and within
+
+
+def _holds(free: Free, cell: Cell) -> bool:
+    return any(all(a <= x < b for x, (a, b) in zip(cell, piece, strict=True)) for piece in free.pieces)
 
 
 def joint_program(attack: Attack) -> Program:

@@ -41,6 +41,8 @@ SIZES: Mapping[Original, int] = {"hcup": 800, "clinic": 400}
 """Records in a sample. Of the 500 patients the paper draws 400 in one place and 500 in another."""
 RECORDS: Records = "distinct"
 """What the paper assumes, and counts."""
+FARTHEST = Decimal(10**9)
+"""Larger numbers in a user's file are slips of the pen."""
 KS = (3, 4, 5, 6, 7, 8)
 """The tables go up to 7, the figures up to 8."""
 
@@ -114,8 +116,12 @@ def _extremes(path: Path, table: pa.Table, name: str) -> tuple[Decimal, Decimal]
     numbers = [parse_number(str(value)) if value is not None else None for value in table[name].to_pylist()]
     if None in numbers:
         row, many = numbers.index(None) + 1, numbers.count(None)
-        raise TableError(f"{path}: column {name!r}: row {row}: not a number ({many:,} such rows); remove these rows")
+        rows = "1 such row" if many == 1 else f"{many:,} such rows"
+        raise TableError(f"{path}: column {name!r}: row {row}: not a number ({rows}); remove it")
     known = [number for number in numbers if number is not None]
+    if known and max(map(abs, known)) > FARTHEST:
+        row = next(n for n, number in enumerate(known, 1) if abs(number) > FARTHEST)
+        raise TableError(f"{path}: column {name!r}: row {row}: a number beyond {FARTHEST:.0e}")
     if not known:
         raise TableError(f"{path}: there are no rows, only a header")
     return min(known), max(known)
@@ -354,6 +360,8 @@ class Timings:
 
     classes: tuple[Timing, ...]
     outliers: Timing | None
+    seconds: float | None = None
+    """What the enumeration was given, for all of them; None if it was not tried."""
 
     def to_dict(self) -> dict[str, Any]:
         """Describe it by plain values."""
@@ -363,7 +371,8 @@ class Timings:
     def from_dict(cls, found: Mapping[str, Any]) -> Timings:
         """Take back what `to_dict` gave."""
         outliers = found["outliers"]
-        return cls(tuple(Timing(**each) for each in found["classes"]), Timing(**outliers) if outliers else None)
+        classes = tuple(Timing(**each) for each in found["classes"])
+        return cls(classes, Timing(**outliers) if outliers else None, found["seconds"])
 
 
 def measure(sample: Sample, *, seconds: float | None = None) -> Timings:
@@ -376,7 +385,7 @@ def measure(sample: Sample, *, seconds: float | None = None) -> Timings:
     numbers = sample.numbers
     found = [_measure(sample, number, share) for number, share in zip(numbers, _shares(end, len(numbers)), strict=True)]
     classes = len(sample.release.classes)
-    return Timings(tuple(found[:classes]), found[classes] if sample.release.outliers else None)
+    return Timings(tuple(found[:classes]), found[classes] if sample.release.outliers else None, seconds)
 
 
 def _shares(end: float | None, number: int) -> Iterator[float | None]:

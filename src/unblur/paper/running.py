@@ -72,8 +72,8 @@ def run_all(
     progress: Progress = lambda done, of: None,
 ) -> Results:
     """Run all trials that are not written down yet; the solver's seconds are for the whole grid, on every core."""
+    assert protocol.rows, "read once, before anything is written, and sent along"
     logbook.open(protocol)
-    assert protocol.rows, "read once, and sent along"
     seconds = None if solver_budget is None else solver_budget * jobs / len(protocol.trials)
     left = [trial for trial in protocol.trials if not _is_done(logbook, trial, seconds)]
     done = len(protocol.trials) - len(left)
@@ -97,7 +97,12 @@ def run_all(
 def _is_done(logbook: Logbook, trial: Trial, seconds: float | None) -> bool:
     if logbook.outcome(trial) is None or (timings := logbook.timings(trial)) is None:
         return False
-    return seconds is None or all(each.solver is not None for each in timings.classes)
+    if seconds is None:
+        return True
+    solved = [*timings.classes, *([timings.outliers] if timings.outliers else [])]
+    # With more time than before, what was cut short is tried again.
+    enough = all(each.finished for each in solved) or (timings.seconds or 0) >= seconds
+    return all(each.solver is not None for each in solved) and enough
 
 
 def _run_one(
