@@ -297,3 +297,19 @@ def test_a_report_that_cannot_be_written_is_told_before_any_work(
     done = unblur("audit", "release.csv", "-c", "release.toml", *options)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"unblur: {problem}\n")
     assert sorted(clinic.iterdir()) == before
+
+
+def test_a_class_of_a_project_is_explained(unblur: Run) -> None:
+    project = Path(__file__).parent / "golden" / "g21_gui_default" / "project.deid"
+    done = unblur("explain", project, "--class", "3")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Class 3:")
+    assert unblur("explain", project, "-c", "release.toml", "--class", "3").returncode == 2
+    assert "--config is needed" in unblur("explain", "release.csv", "--class", "3").stderr
+
+
+def test_standard_output_that_was_closed_is_no_gate(clinic: Path) -> None:
+    command = f"{sys.executable} -m unblur audit release.csv -c release.toml --json closed.json >&-"
+    done = subprocess.run(["bash", "-c", command], cwd=clinic, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (clinic / "closed.json").exists()

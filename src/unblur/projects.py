@@ -11,6 +11,13 @@ from unblur.arx.project import Project, read_project
 from unblur.reading import PublishedRelease, read_release
 from unblur.workspace import Workspace
 
+NO_CONFIG = "--config is needed: the TOML file that describes the release (only a .deid project has its own)"
+
+
+def is_project(source: str) -> bool:
+    """Whether this is a project of ARX."""
+    return source.lower().endswith(".deid")
+
 
 @dataclass(frozen=True)
 class OpenProject:

@@ -32,6 +32,12 @@ Given = Annotated[
     str, typer.Argument(help="CSV, TSV, Parquet or Excel file, - for standard input, or a URL with #table.")
 ]
 ConfigFile = Annotated[Path, typer.Option("--config", "-c", help="The TOML file that describes the release.")]
+ReleaseGiven = Annotated[
+    str, typer.Argument(help="CSV, TSV, Parquet or Excel file, -, a URL with #table, or a .deid project of ARX.")
+]
+OptionalConfig = Annotated[
+    Path | None, typer.Option("--config", "-c", help="The TOML file that describes the release.")
+]
 Encoding = Annotated[str | None, typer.Option(help="The encoding of CSV files; detected if not given.")]
 Order = Annotated[
     Literal["sound", "paper"],
@@ -145,12 +151,8 @@ def _anonymize(
 
 @app.command("audit")
 def _audit(
-    release: Annotated[
-        str, typer.Argument(help="CSV, TSV, Parquet or Excel file, -, a URL with #table, or a .deid project of ARX.")
-    ],
-    config: Annotated[
-        Path | None, typer.Option("--config", "-c", help="The TOML file that describes the release.")
-    ] = None,
+    release: ReleaseGiven,
+    config: OptionalConfig = None,
     truth: Annotated[
         str | None, typer.Option(help="The raw table: shows who is really singled out, and that the audit is sound.")
     ] = None,
@@ -211,9 +213,9 @@ def _audit(
 
 @app.command("explain")
 def _explain(
-    release: Given,
-    config: ConfigFile,
+    release: ReleaseGiven,
     chosen: Annotated[str, typer.Option("--class", metavar="ID", help="A class as audit numbers it, or outliers.")],
+    config: OptionalConfig = None,
     order: Order = "sound",
     mechanism: Assumed = None,
     cells: Annotated[int, typer.Option(help="How many cells to list.", min=1)] = 20,

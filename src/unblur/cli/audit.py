@@ -18,7 +18,7 @@ from unblur.config import Config, Mechanism
 from unblur.errors import ConfigError
 from unblur.gates import Gate
 from unblur.output import Outputs, check_target
-from unblur.projects import open_project
+from unblur.projects import NO_CONFIG, is_project, open_project
 from unblur.reading import read_release
 from unblur.release import Release
 from unblur.risk import Finding, Spread
@@ -63,9 +63,7 @@ def run(
             result = _audit(opened.release, show, truth=opened.table, **options)
     else:
         if config is None:
-            raise ConfigError(
-                "--config is needed: the TOML file that describes the release (only a .deid project has its own)"
-            )
+            raise ConfigError(NO_CONFIG)
         description = Config.read(config)
         for target in targets:
             check_target(target, [Path(release), Path(truth or release), *description.paths])
@@ -94,11 +92,6 @@ def _targets(json: str | None, html: Path | None) -> list[Path]:
     if len({each.resolve() for each in found}) < len(found):
         raise ConfigError("--json and --html name the same file")
     return found
-
-
-def is_project(source: str) -> bool:
-    """Whether this is a project of ARX."""
-    return source.lower().endswith(".deid")
 
 
 def _check_project_options(config: Path | None, truth: str | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import typer
@@ -17,6 +18,7 @@ from unblur.errors import ConfigError
 from unblur.explaining import explain
 from unblur.explanations import Entry, Explanation, Taker
 from unblur.mechanisms import Order
+from unblur.projects import NO_CONFIG, is_project, open_project
 from unblur.reading import read_release
 from unblur.release import Release
 from unblur.whereabouts import alone, place, places, spread
@@ -31,7 +33,7 @@ MOST_TAKERS = 5
 def run(
     release: str,
     *,
-    config: Path,
+    config: Path | None,
     chosen: str,
     mechanism: str | None = None,
     order: Order = "sound",
@@ -39,8 +41,7 @@ def run(
     encoding: str | None = None,
 ) -> None:
     """Read the release and put one class into words."""
-    with progress_bar("reading the release"):
-        opened = read_release(release, config, encoding=encoding)
+    with progress_bar("reading the release"), _opened(release, config, encoding) as opened:
         number = find_class(chosen, opened)
         made_by = mechanism_of(opened, mechanism)
         attack = Attack(opened.bare(), inference_of(made_by, opened, order), effort=MOST_EFFORT)
@@ -54,6 +55,20 @@ def run(
     )
     if not explanation.fits:
         raise typer.Exit(MISFIT)
+
+
+@contextmanager
+def _opened(release: str, config: Path | None, encoding: str | None) -> Iterator[Release]:
+    """Open a release, or the one in a project of ARX."""
+    if is_project(release):
+        if config is not None:
+            raise ConfigError("a .deid project has its own config; leave --config out")
+        with open_project(Path(release)) as project:
+            yield project.release
+    elif config is None:
+        raise ConfigError(NO_CONFIG)
+    else:
+        yield read_release(release, config, encoding=encoding)
 
 
 def find_class(chosen: str, release: Release) -> int | None:
