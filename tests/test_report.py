@@ -16,22 +16,26 @@ import pytest
 import unblur
 from tests.plausible import attack_on, release_of
 from tests.strategies import random_case
+from unblur.attacking import inference_of
 from unblur.audits import Audit
 from unblur.config import Config, Mechanism, QuasiIdentifier
 from unblur.counting.numbers import Count
 from unblur.explaining import explain
 from unblur.gates import Gate
 from unblur.hierarchy import from_rows, halves
+from unblur.joint.solving import joint
 from unblur.leaks import Leak
 from unblur.release import EquivalenceClass, Release
 from unblur.replay import Replay
 from unblur.report.cards import Dealer
-from unblur.report.charts import FEWEST, _middles, against_size
+from unblur.report.charts import _joined, _middles, against_size, bits_lost
 from unblur.report.classes import AT_ONCE, PAGE
 from unblur.report.contents import gather
+from unblur.report.phrases import FEWEST
 from unblur.report.rendering import html, markdown, notebook
 from unblur.report.spreading import Plane, Spreader
 from unblur.report.verdicts import judge
+from unblur.together import Together
 
 TREE = halves(Decimal(0), Decimal(80), layers=4)
 NASTY = '</script><script>alert("x")</script> & <b>bold</b> | `code` * _'
@@ -370,7 +374,64 @@ def test_a_misfit_rules_the_first_screen() -> None:
     assert page.all("input") == []  # no maps of what cannot be
 
 
+def test_what_the_limit_does_not_ask_for_is_said() -> None:
+    gate = [Gate.parse("suppressed > 5")]
+    told = judge(unblur.audit(release(*CERTAIN)), gate)
+    assert told.kind == "within"
+    assert (
+        "but 2 records can be placed in a single cell with certainty, which the limit does not look at" in told.sentence
+    )
+    assert "narrowed down" in told.sentence
+    unknown = judge(unfinished(), gate).sentence
+    assert "the limit does not look at certain cells, and whether there are any was not found out" in unknown
+    assert "but" not in judge(unblur.audit(release(*BASIC)), gate).sentence
+
+
 # Figures
+
+
+def nothing_done() -> Audit:
+    audit = unblur.audit(release(ONE, ((1, 1), (7, 7), 4)))
+    undone = tuple(replace(each, refinement=None) for each in audit.classes)
+    return replace(audit, classes=replace(audit.classes, all=undone), not_done=2)
+
+
+def only_single_cells_done() -> Audit:
+    audit = unblur.audit(release(ONE, *BASIC[3:]))
+    undone = tuple(each if each.basic else replace(each, refinement=None) for each in audit.classes)
+    return replace(audit, classes=replace(audit.classes, all=undone), not_done=1)
+
+
+@pytest.mark.parametrize("make", [nothing_done, only_single_cells_done])
+@pytest.mark.parametrize("public", [False, True])
+def test_an_unfinished_audit_claims_nothing(make: Callable[[], Audit], public: bool) -> None:
+    audit = make()
+    for text in (Page(html(audit, public=public)).words, markdown(audit, public=public), Page(notebook(audit)).words):
+        for claim in (
+            "Nothing is taken away",
+            "Nobody can be placed",
+            "All classes are single",
+            "narrowed down at all",
+        ):
+            assert claim not in text.replace("**", "")
+    assert [each.number for each in gather(audit, public=public).figures[:3]] == ["Unknown"] * 3
+
+
+def raw_values() -> Audit:
+    """Classes of single leaves, some of whose raw values went to an earlier class."""
+    attributes = (QuasiIdentifier("age", TREE, 0),)
+    return unblur.audit(release(((0,), (0,), 4), ((1,), (0,), 4), attributes=attributes))
+
+
+def test_a_single_cell_that_loses_raw_values_is_not_said_to_lose_nothing() -> None:
+    audit = raw_values()
+    assert all(each.basic for each in audit.classes) and audit.summary.max_bits
+    words = check_page(html(audit)).words
+    assert "all there is to say" not in words and "cannot lose any" not in words
+    assert "All classes are single cells; in 1 of them not all raw data sets remain." in words
+    picture = bits_lost(audit, None)
+    assert picture is not None and "and 1 of a single one" in picture.caption
+    assert "not drawn: 1 class of a single cell, from which nothing is taken away" in picture.caption
 
 
 def test_figures_say_what_was_published_and_what_remains() -> None:
@@ -409,6 +470,90 @@ def test_a_notebook_shows_the_first_screen_alone(full: Audit) -> None:
     assert all(each.number in page.words for each in gather(full).figures)
     assert [tag for tag, _ in page.tags if tag in ("html", "svg", "style", "script", "h1")] == []
     assert len(notebook(full)) < 4000
+
+
+# Findings
+
+
+def test_no_need_to_act_is_not_said_of_certain_cells() -> None:
+    found = [each for _, _, some in gather(unblur.audit(release(*CERTAIN))).advice for each in some]
+    assert "Certain cells" in [each.title for each in found]
+    assert all("no need to act" not in remedy for each in found for remedy in each.remedies)
+    harmless = [each for _, _, some in gather(unblur.audit(release(ONE))).advice for each in some]
+    assert any("no need to act" in remedy for each in harmless for remedy in each.remedies)
+
+
+def test_suppressed_records_have_no_figures_if_none_is_reliable() -> None:
+    for audit in (
+        unblur.audit(release(*NARROWED, outliers=2)),
+        unblur.audit(release(*BASIC, outliers=2, mechanism=Mechanism("unknown"))),
+    ):
+        for public in (False, True):
+            words = gather(audit, public=public).outliers_words
+            assert "Nothing is said about where they are" in words
+            assert not re.search(r"taken away|1 in|fold|chance", words)
+        assert gather(audit).outliers is None
+        assert "say nothing about the people" in markdown(audit)
+
+
+def test_a_replay_that_differs_is_found_in_public_without_numbers(full: Audit) -> None:
+    audit = replace(full, replay=Replay(37, 1))
+    for text in (Page(html(audit, public=True)).words, markdown(audit, public=True)):
+        assert "The release cannot be made again" in text and "✕ found" in text
+        assert "37" not in text.replace(audit.release.sha256 or "-", "")
+    assert "37 rows differ" in Page(html(audit)).words
+
+
+def test_no_bar_of_a_public_picture_stands_for_few_classes(full: Audit) -> None:
+    bars = [{"low": float(n), "high": n + 1.0, "classes": float(m)} for n, m in enumerate((1, 2, 9, 3, 7, 4))]
+    joined = _joined(bars)
+    assert [row["classes"] for row in joined] == [12, 14] and (joined[0]["low"], joined[-1]["high"]) == (0, 6)
+    assert bits_lost(unblur.audit(release(ONE)), None, public=True) is None
+    internal, public = bits_lost(full, None), bits_lost(full, None, public=True)
+    assert internal is not None and public is not None and full.outliers is not None
+    assert "suppressed records lost" in internal.alternative and "suppressed" not in public.alternative
+
+
+def test_the_exact_loss_of_the_suppressed_records_is_not_public() -> None:
+    audit = unblur.audit(release(*BASIC, outliers=2))
+    assert "narrower" in gather(audit).outliers_words
+    assert not re.search(r"1 in|%.*%|fold", gather(audit, public=True).outliers_words)
+
+
+# All classes together
+
+
+def test_what_all_classes_say_together_is_shown() -> None:
+    audit = unblur.audit(release_of(*random_case(1)), attack="joint")
+    found = audit.together
+    assert found is not None and found.bits is not None and found.bits > 1 and found.certain_records == 8
+    for public in (False, True):
+        page = check_page(html(audit, public=public))
+        assert {"id": "together"} in page.all("section")
+        for text in (page.words, markdown(audit, public=public)):
+            assert "All classes together" in text and "Class by class there remain" in text
+            assert "8 records can be placed in a single cell with certainty" in text
+            assert "Certain cells, all classes together" in text
+            assert "estimate" not in text.split("All classes together")[-1].split("Suppressed records")[0]
+        assert "when all are looked at together" in gather(audit, public=public).figures[-1].text
+    assert "all classes together place 8 records" in judge(audit).sentence
+    alone = unblur.audit(release(ONE))
+    assert gather(alone).together is None and "All classes together can say more" in Page(html(alone)).words
+
+
+def test_an_estimate_and_an_upper_bound_are_called_so() -> None:
+    made = release_of(*random_case(1))
+    audit = unblur.audit(made)
+    result = joint(made, inference_of(audit.mechanism, made, "sound"), exact=False, budget=1)
+    told = gather(replace(audit, together=Together(result))).together
+    assert told is not None and told.estimated and "(an estimate)" in told.rows[-1][0]
+    assert any("an estimate, not a count: between" in each for each in told.words)
+    loose = unblur.audit(
+        release(ONE, ((1, 1), (0, 2), 4), ((2, 1), (1, 0), 3), mechanism=Mechanism("iterative")), attack="joint"
+    )
+    upper = gather(loose).together
+    assert upper is not None and upper.rows[-1][1].startswith("at most ")
+    assert any(each.startswith("At most so many") for each in upper.words)
 
 
 # Classes, cards, maps

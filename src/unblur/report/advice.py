@@ -6,13 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from unblur.report.phrases import are, count, few, fold, listed, share
-from unblur.report.verdicts import sharper_mechanisms
+from unblur.gates import sharper_mechanisms
+from unblur.report.phrases import FEWEST, are, count, few, fold, listed, share
+from unblur.report.verdicts import certain_together
 from unblur.risk import Finding
 
 if TYPE_CHECKING:
     from unblur.audits import Audit
     from unblur.leaks import Kind as LeakKind
+    from unblur.together import Together
 
 Severity = Literal["grave", "serious", "minor"]
 SEVERITIES: tuple[Severity, ...] = ("grave", "serious", "minor")
@@ -72,7 +74,8 @@ def advise(audit: Audit, *, limit: float | None, public: bool, reliable: bool) -
     found = [*_fit(audit, public), *_leaks(audit, public)]
     if reliable:
         found += [*_certain(audit, public), *_narrowed(audit, limit, public), *_alone(audit, public)]
-    found += [*_not_done(audit), *_bounds(audit), *_not_stated(audit)]
+        found += _together(audit)
+    found += [*_not_done(audit), *_missing_values(audit), *_bounds(audit), *_not_stated(audit)]
     return tuple(sorted(found, key=lambda each: SEVERITIES.index(each.severity)))
 
 
@@ -83,11 +86,13 @@ def _fit(audit: Audit, public: bool) -> Iterator[Advice]:
         "if you do not know how it was made, leave the mechanism out: then only what holds for every local recoding is "
         "assumed",
     )
-    if audit.problems:
-        reasons = count(len(audit.problems), "reason")
-        yield Advice("grave", "The release does not fit", f"It cannot have been made as stated: {reasons}.", remedies)
-    if audit.replay and not audit.replay.same and not public:
-        text = f"{count(audit.replay.rows, 'row')} differ from what the mechanism makes of the raw table."
+    replayed = audit.replay is not None and not audit.replay.same
+    if others := len(audit.problems) - replayed:
+        text = f"It cannot have been made as stated: {count(others, 'reason')}."
+        yield Advice("grave", "The release does not fit", text, remedies)
+    if audit.replay is not None and replayed:
+        rows = "Some rows" if public else count(audit.replay.rows, "row")
+        text = f"{rows} {'differs' if rows == '1 row' else 'differ'} from what the mechanism makes of the raw table."
         yield Advice("grave", "The release cannot be made again", text, remedies)
 
 
@@ -95,7 +100,7 @@ def _certain(audit: Audit, public: bool) -> Iterator[Advice]:
     found = audit.summary.certain_records
     if not found:
         return
-    hit = [each for each in audit.everything if not each.basic and each.refinement and each.refinement.certain_records]
+    hit = [each for each in audit.everything if _has_certain(each)]
     text = (
         f"{count(found, 'record')} of {audit.release.rows:,} can be placed in a single cell although the label spans "
         f"several: in effect {'it was' if found == 1 else 'they were'} published with narrower labels than was "
@@ -105,21 +110,56 @@ def _certain(audit: Audit, public: bool) -> Iterator[Advice]:
 
 
 def _narrowed(audit: Audit, limit: float | None, public: bool) -> Iterator[Advice]:
-    """Classes above the limit, and those below it that still lose something."""
+    """Classes above the limit, and those below it that still lose something; what is only a bound proves neither."""
     known = sorted((each for each in audit.everything if each.bits), key=lambda each: -(each.bits or 0))
-    above = [each for each in known if limit is not None and (each.bits or 0) > limit]
+    above = [each for each in known if limit is not None and (each.bits or 0) > limit and _bound(each) != "at_least"]
     if above and limit is not None:
         records = sum(each.subject.size for each in above)
         who = f": {count(records, 'record')}, {share(records, audit.release.rows)} of all{_named(above, public)}"
         text = f"{_parts(above)} {are(len(above))} narrowed down more than {fold(limit)}{'' if public else who}."
         yield Advice("serious", "Narrowed down beyond the limit", text, (RAISE_K, GLOBAL, SUPPRESS, AGAIN))
-    if below := known[len(above) :]:
+    below = [each for each in known if limit is None or (each.bits or 0) <= limit]
+    below = [each for each in below if _bound(each) != "at_most" and not _has_certain(each)]
+    if below:
+        most = f", at most {fold(below[0].bits or 0)}" if not public or len(below) >= FEWEST else ""
+        within = ", within the limit" if limit is not None else ""
+        text = f"{_parts(below)} {are(len(below))} narrowed down{most}{within}."
+        yield Advice("minor", "Narrowed down", text, (_for_these(below, limit),))
+
+
+def _for_these(below: Sequence[Finding], limit: float | None) -> str:
+    if any(each.refinement and each.refinement.certain_records is None and not each.basic for each in below):
+        return "look for certain cells, too: use the exact engine"
+    return "no need to act for these alone" if limit is not None else "weigh it: the limit does not look at this"
+
+
+def _bound(finding: Finding) -> str:
+    return finding.refinement.counted if finding.refinement else ""
+
+
+def _has_certain(finding: Finding) -> bool:
+    """Whether somebody's cell is certain although the label spans several."""
+    return not finding.basic and finding.refinement is not None and bool(finding.refinement.certain_records)
+
+
+def _together(audit: Audit) -> Iterator[Advice]:
+    """What only all classes together give away."""
+    found = audit.together
+    if beyond := certain_together(audit):
         text = (
-            f"{_parts(below)} {are(len(below))} narrowed down, at most {fold(below[0].bits or 0)}"
-            f"{', within the limit' if limit is not None else ''}."
+            f"{count(beyond, 'more record')} of {audit.release.rows:,} can be placed in a single cell when all classes "
+            "are looked at together, although the label spans several."
         )
-        remedy = "no need to act for these alone"
-        yield Advice("minor", "Narrowed down", text, (remedy,))
+        yield Advice("grave", "Certain cells, all classes together", text, (RAISE_K, COARSER, GLOBAL, AGAIN))
+    if found is not None and found.bits is not None and found.bits > 1:
+        text = f"Seen together, the classes are narrowed down another {fold(found.bits)}{_how(found)}."
+        yield Advice("minor", "Together they say more", text, ("bear in mind that the limit goes class by class",))
+
+
+def _how(found: Together) -> str:
+    told = ["by an estimate"] if not found.result.exact else []
+    told += ["or even fewer, for not all that is known was used"] if found.result.relaxed else []
+    return f", {listed(told)}" if told else ""
 
 
 def _alone(audit: Audit, public: bool) -> Iterator[Advice]:
@@ -156,6 +196,16 @@ def _not_done(audit: Audit) -> Iterator[Advice]:
         yield Advice("serious", "Not finished", text, ("run the audit again with more time (--budget) or --jobs",))
 
 
+def _missing_values(audit: Audit) -> Iterator[Advice]:
+    if audit.outliers and (missing := audit.release.config.missing):
+        text = (
+            f"{count(missing, 'record')} {'was' if missing == 1 else 'were'} suppressed for missing or impossible "
+            "values, so nothing is claimed about any suppressed record."
+        )
+        remedy = "leave such rows out of the table before it is anonymized, or give what is missing a value of its own"
+        yield Advice("serious", "Suppressed records not analysed", text, (remedy,))
+
+
 def _bounds(audit: Audit) -> Iterator[Advice]:
     counted = [each.refinement.counted for each in audit.everything if each.refinement]
     if most := counted.count("at_most"):
@@ -172,6 +222,11 @@ def _not_stated(audit: Audit) -> Iterator[Advice]:
         text = (
             "Only what holds for every local recoding was assumed, and "
             f"{count(sharper, 'way')} to make such a release would give away more."
+        )
+        yield Advice("serious", "How it was made is not stated", text, ("state the mechanism in the config",))
+    elif not audit.stated and not audit.alternatives:
+        text = (
+            "Only what holds for every local recoding was assumed, and no other way was tried: it may give away more."
         )
         yield Advice("serious", "How it was made is not stated", text, ("state the mechanism in the config",))
 

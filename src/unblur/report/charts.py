@@ -14,7 +14,8 @@ import altair as alt
 
 from unblur.ablation import Ablation
 from unblur.pictures.style import BLUE, INK, LINE, SMALL, VERMILLION, Picture, chart_of, layered, written
-from unblur.report.phrases import count, fold, one_in
+from unblur.report.figures import is_intact
+from unblur.report.phrases import FEWEST, count, fold, listed, one_in
 from unblur.report.subject import RULES
 from unblur.risk import Finding
 
@@ -23,25 +24,27 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 620, 220
 MOST_BARS = 24
-FEWEST = 5
-"""In public, a dot stands for so many classes or more: sizes are published, so one alone would be known."""
 
 
-def bits_lost(audit: Audit, limit: float | None) -> Picture | None:
-    """Draw how many classes lost how many bits; None if no class of several cells was analysed."""
-    lost = [each.bits for each in audit.classes if not each.basic and each.bits is not None]
-    outliers = audit.outliers.bits if audit.outliers and not audit.outliers.basic else None
-    if not lost:
+def bits_lost(audit: Audit, limit: float | None, *, public: bool = False) -> Picture | None:
+    """Draw how many classes lost how many bits; None if there is none to draw.
+
+    In public no bar stands for few classes, and the suppressed records are left out: they are one group.
+    """
+    lost = _bits(_drawn(audit))
+    outliers = audit.outliers.bits if audit.outliers and not audit.outliers.basic and not public else None
+    if len(lost) < (FEWEST if public else 1):
         return None
     step = _step(max([*lost, outliers or 0.0]), MOST_BARS)
     bars = Counter(floor(each / step) for each in lost)
     end = step * (max([*bars, floor((outliers or 0.0) / step)]) + 1)
     limit = limit if limit is not None and 0 < limit <= 4 * end else None
     end = max(end, step * ceil((limit or 0) / step + 0.5))
-    rows = [
+    rows: list[dict[str, float]] = [
         {"low": n * step, "high": (n + 1) * step, "classes": number, "none": 0} for n, number in sorted(bars.items())
     ]
-    x, most = _bits_axis(end), max(bars.values())
+    rows = _joined(rows) if public else rows
+    x, most = _bits_axis(end), max(int(row["classes"]) for row in rows)
     y = alt.Y("classes:Q", scale=alt.Scale(domain=[0, most * 1.18], nice=False), axis=_counts("classes", most))
     mark = chart_of(rows).mark_rect(fill=BLUE, stroke=INK, strokeWidth=0.5)
     layers = [mark.encode(x=x("low"), x2="high:Q", y=y, y2="none:Q")]
@@ -53,10 +56,32 @@ def bits_lost(audit: Audit, limit: float | None) -> Picture | None:
     return Picture(
         "bits-lost",
         "How much the labels lose",
-        _bits_caption(audit, lost),
-        _bits_words(lost, outliers),
+        _bits_caption(audit) + (" Neighbouring bars of few classes are one." if public else ""),
+        _bits_words(lost, outliers, (rows[0]["low"], rows[-1]["high"]) if public else (min(lost), max(lost))),
         layered(layers, width=WIDTH, height=HEIGHT),
     )
+
+
+def _drawn(audit: Audit) -> list[Finding]:
+    """The classes that lost something, or might have: a single cell cannot, unless raw values are told apart in it."""
+    return [each for each in audit.classes if each.bits is not None and not (each.basic and is_intact(each))]
+
+
+def _joined(rows: Sequence[dict[str, float]]) -> list[dict[str, float]]:
+    """Join neighbouring bars until none stands for few classes."""
+    found: list[dict[str, float]] = []
+    for row in rows:
+        if found and found[-1]["classes"] < FEWEST:
+            found[-1] = _together(found[-1], row)
+        else:
+            found.append(row)
+    if len(found) > 1 and found[-1]["classes"] < FEWEST:
+        found[-2:] = [_together(found[-2], found[-1])]
+    return found
+
+
+def _together(one: dict[str, float], other: dict[str, float]) -> dict[str, float]:
+    return {**one, "high": other["high"], "classes": one["classes"] + other["classes"]}
 
 
 def _step(most: float, parts: int) -> float:
@@ -119,22 +144,25 @@ def _side(row: dict[str, object], end: float, gap: int) -> dict[str, Any]:
     return {"align": "left" if right else "right", "dx": gap if right else -gap}
 
 
-def _bits_caption(audit: Audit, lost: Sequence[float]) -> str:
-    single, undone = audit.summary.basic, sum(each.refinement is None for each in audit.classes if not each.basic)
-    told = f"Each bit halves what is left. {count(len(lost), 'class')} of several cells"
-    told += f"; not drawn: {count(single, 'class')} of a single cell, which cannot lose any" if single else ""
-    return told + (f", and {count(undone, 'class')} not analysed." if undone else ".")
+def _bits_caption(audit: Audit) -> str:
+    drawn, undone = _drawn(audit), sum(each.bits is None for each in audit.classes)
+    single, intact = sum(each.basic for each in drawn), sum(each.basic and is_intact(each) for each in audit.classes)
+    several = f"{count(len(drawn) - single, 'class')} of several cells"
+    told = f"{several} and {single:,} of a single one" if single else several
+    left_out = [f"{count(intact, 'class')} of a single cell, from which nothing is taken away"] if intact else []
+    left_out += [f"{count(undone, 'class')} not analysed"] if undone else []
+    return f"Each bit halves what is left. {told}{'; not drawn: ' if left_out else ''}{listed(left_out or [''])}."
 
 
-def _bits_words(lost: Sequence[float], outliers: float | None) -> str:
-    told = f"A histogram of {count(len(lost), 'class')}: from {min(lost):,.1f} to {max(lost):,.1f} bits lost, "
+def _bits_words(lost: Sequence[float], outliers: float | None, ends: tuple[float, float]) -> str:
+    told = f"A histogram of {count(len(lost), 'class')}: from {ends[0]:,.1f} to {ends[1]:,.1f} bits lost, "
     told += f"the middle one {sorted(lost)[len(lost) // 2]:,.1f}."
     return told + (f" The suppressed records lost {outliers:,.1f} bits." if outliers is not None else "")
 
 
 def against_size(audit: Audit, *, public: bool) -> Picture | None:
     """Draw bits lost against the size of classes; in public, the middle of the classes of a size."""
-    found = [each for each in audit.classes if not each.basic and each.bits is not None]
+    found = _drawn(audit)
     if len(found) < (FEWEST if public else 2):
         return None
     rows = _middles(found) if public else _bubbles(found)
@@ -162,7 +190,7 @@ def against_size(audit: Audit, *, public: bool) -> Picture | None:
     return Picture(
         "against-size",
         "What classes lose, against their size",
-        f"{what}. Only classes of several cells; a larger dot stands for more classes.",
+        f"{what}. Without single cells from which nothing is taken away; a larger dot stands for more classes.",
         words,
         mark.encode(x=x, y=y, size=area).properties(width=WIDTH, height=HEIGHT),
     )

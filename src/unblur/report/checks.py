@@ -32,9 +32,10 @@ class Check:
 
 def fit_checks(audit: Audit, *, public: bool) -> tuple[Check, ...]:
     """Whether the release can have been made as stated."""
-    found = [_sizes(audit), _feasible(audit)]
-    if not public:
-        found += [_truth(audit), _replay(audit)]
+    found = [_sizes(audit), _feasible(audit), *_jointly_feasible(audit)]
+    with_table = [_truth(audit, public), *_truth_together(audit), _replay(audit, public)]
+    # In public the raw table is silent, unless it speaks against the release: then nothing else can be relied on.
+    found += [each for each in with_table if each.outcome == "bad" or not public]
     if audit.misfits:
         found.append(Check("Can the mechanism have made it as a whole?", "bad", "No: see the reasons below."))
     return tuple(found)
@@ -58,22 +59,39 @@ def _feasible(audit: Audit) -> Check:
     return Check(question, "good" if looked else "skipped", f"Yes{left}." if looked else "Nothing was analysed.")
 
 
-def _truth(audit: Audit) -> Check:
+def _jointly_feasible(audit: Audit) -> Iterator[Check]:
+    question = "Is some raw data set left for all parts together?"
+    if audit.together is not None:
+        left = audit.together.feasible
+        yield Check(question, "good" if left else "bad", "Yes." if left else "No: nothing is left.")
+
+
+def _truth_together(audit: Audit) -> Iterator[Check]:
+    question = "Is the raw table among those left for all parts together?"
+    if audit.together is not None and audit.together.truth_feasible is not None:
+        left = audit.together.truth_feasible
+        yield Check(question, "good" if left else "bad", "Yes." if left else "No: the release was not made as stated.")
+
+
+def _truth(audit: Audit, public: bool) -> Check:
     question = "Is the raw table's own placement among those left?"
     known = [each.truth for each in audit.everything if each.truth]
     if not known:
         return Check(question, "skipped", "The raw table was not given.")
     if wrong := sum(not each.feasible for each in known):
-        return Check(question, "bad", f"No, not in {count(wrong, 'part')}: the release was not made as stated.")
+        where = "" if public else f", not in {count(wrong, 'part')}"
+        return Check(question, "bad", f"No{where}: the release was not made as stated.")
     return Check(question, "good", "Yes, everywhere.")
 
 
-def _replay(audit: Audit) -> Check:
+def _replay(audit: Audit, public: bool) -> Check:
     question = "Does the mechanism make this release of the raw table?"
     if audit.replay is None:
         return Check(question, "skipped", "A replay was not asked for.")
     if audit.replay.same:
         return Check(question, "good", "Yes, row by row.")
+    if public:
+        return Check(question, "bad", "No: the release was not made as stated.")
     first = f", the first is row {audit.replay.first:,}" if audit.replay.first else ""
     return Check(question, "bad", f"No: {count(audit.replay.rows, 'row')} differ{first}.")
 

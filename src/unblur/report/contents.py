@@ -6,7 +6,7 @@ loaded only when they are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, log2
@@ -19,8 +19,8 @@ from unblur.report.advice import MEANING, SEVERITIES, Advice, Severity, advise
 from unblur.report.cards import Card, Dealer
 from unblur.report.checks import Check, fit_checks, leak_checks
 from unblur.report.classes import Page, pages
-from unblur.report.figures import Figure, figures
-from unblur.report.phrases import count, fold, narrowed, percent, remaining, share
+from unblur.report.figures import Figure, certain_jointly, figures, is_intact
+from unblur.report.phrases import by_digits, count, fold, narrowed, percent, remaining, share
 from unblur.report.spreading import Spreader
 from unblur.report.verdicts import Verdict, judge, limit_in_bits
 from unblur.risk import Spread
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from unblur.audits import Audit
     from unblur.pictures.style import Picture
     from unblur.report.maps import Atlas, Choice
+    from unblur.together import Together as Figures
 
 MOST_DRAWN = 6
 """So many cards have a picture."""
@@ -57,6 +58,17 @@ class Summary:
 
 
 @dataclass(frozen=True)
+class Together:
+    """What all classes say together."""
+
+    rows: tuple[tuple[str, str], ...]
+    """What is left, from the labels alone to all that is known, each with its number of data sets."""
+    words: tuple[str, ...]
+    """How far to rely on it, and what is certain, a sentence each."""
+    estimated: bool
+
+
+@dataclass(frozen=True)
 class Contents:
     """What a report shows."""
 
@@ -67,6 +79,13 @@ class Contents:
     @cached_property
     def verdict(self) -> Verdict:
         return judge(self.audit, self.gates, public=self.public)
+
+    @property
+    def warning(self) -> str:
+        """What to bear in mind if figures mean nothing."""
+        if self.verdict.reliable:
+            return ""
+        return "The release does not fit, or nothing is assumed: these figures say nothing about the people in it."
 
     @property
     def limit(self) -> str:
@@ -86,7 +105,7 @@ class Contents:
     def bits_lost(self) -> Picture | None:
         from unblur.report import charts
 
-        return charts.bits_lost(self.audit, limit_in_bits(self.gates))
+        return charts.bits_lost(self.audit, limit_in_bits(self.gates), public=self.public)
 
     @cached_property
     def against_size(self) -> Picture | None:
@@ -193,6 +212,8 @@ class Contents:
         found = self.audit.outliers
         if self.public or found is None or self.audit.release.config.missing:
             return None
+        if not self.verdict.reliable and (found.refinement is None or found.refinement.feasible):
+            return None
         card = self._dealer.card(found)
         return replace(card, labels=())
 
@@ -208,12 +229,25 @@ class Contents:
             return f"{what} Nothing is claimed about where they are: {missing}."
         if found.refinement is None:
             return f"{what} The attack did not come to them."
+        if not found.refinement.feasible:
+            return f"{what} Nothing fits them."
+        if not self.verdict.reliable:
+            unfit = "does not fit" if self.audit.problems else "is not known to have been made in any way"
+            return f"{what} Nothing is said about where they are, for the release {unfit}."
         if not found.bits:
-            return f"{what} {'Nothing is taken away from them' if found.refinement.feasible else 'Nothing fits them'}."
+            intact = "Nothing is taken away from them" if is_intact(found) else "It is not known what is taken away"
+            return f"{what} {intact}."
+        if self.public:
+            return f"{what} Everybody in a class is known not to be among them, which narrows them down, too."
         told = f"Everybody in a class is known not to be among them. That leaves {remaining(found)} of the data sets"
         chance = found.refinement.singling_out
         alone = f" The chance that one of them is alone in a cell is {percent(chance)}." if chance is not None else ""
         return f"{what} {told} that they seem to leave open ({narrowed(found)} narrower).{alone}"
+
+    @cached_property
+    def together(self) -> Together | None:
+        """What all classes say together, if that was asked for and means anything."""
+        return _together(self.audit) if self.verdict.reliable else None
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
@@ -250,6 +284,41 @@ def gather(audit: Audit, *, public: bool = False, gates: Sequence[Gate] = ()) ->
 
 def _summary(name: str, classes: int, found: Spread) -> Summary:
     return Summary(name, classes, *(_fold(each) for each in (found.median, found.mean, found.largest)))
+
+
+def _together(audit: Audit) -> Together | None:
+    found = audit.together
+    if found is None or found.log10_joint is None or found.bits is None:
+        return None
+    estimated = not found.result.exact
+    prefix = ("at most " if found.result.relaxed else "") + ("about " if estimated else "")
+    rows = (
+        ("The labels leave open", by_digits(found.log10_published)),
+        ("Class by class there remain", by_digits(found.log10_class)),
+        (f"Together there remain{' (an estimate)' if estimated else ''}", f"{prefix}{by_digits(found.log10_joint)}"),
+    )
+    return Together(rows, tuple(_on_together(audit, found)), estimated)
+
+
+def _on_together(audit: Audit, found: Figures) -> Iterator[str]:
+    if found.bits:
+        about = "about " if not found.result.exact else ""
+        yield f"Seeing all classes together narrows them down another {about}{fold(found.bits)}."
+    else:
+        yield "Seeing all classes together takes nothing away beyond what they say one by one."
+    if interval := found.result.range:
+        between = f"between {by_digits(interval.low)} and {by_digits(interval.high)}"
+        yield f"This is an estimate, not a count: {between}, but for a chance of {percent(interval.error)}."
+    for reason in found.result.program.relaxed:
+        yield f"At most so many, perhaps fewer: {reason}."
+    certain, alone = certain_jointly(audit), audit.summary.certain_records
+    if certain is None:
+        yield "Whose cell is certain when all classes are seen together was not found out."
+    elif certain:
+        already = f", {alone:,} of them already class by class" if alone else ""
+        yield f"{count(certain, 'record')} can be placed in a single cell with certainty{already}."
+    else:
+        yield "Nobody's cell is certain, as far as these rules tell."
 
 
 def _fold(ratio: float | None) -> str:

@@ -14,7 +14,7 @@ MOST_CLASSES = 20
 
 def write(report: Contents) -> str:
     """Write a report as Markdown."""
-    parts = (_start, _subject, _checks, _findings, _classes, _outliers, _rules, _limits)
+    parts = (_start, _subject, _checks, _findings, _classes, _together, _outliers, _rules, _limits)
     return "\n".join(line for part in parts for line in part(report)) + "\n"
 
 
@@ -69,6 +69,8 @@ def _findings(report: Contents) -> Iterator[str]:
 def _classes(report: Contents) -> Iterator[str]:
     if report.summaries:
         yield "## Classes\n"
+        if report.warning:
+            yield f"{_safe(report.warning)}\n"
         rows = [[each.name, f"{each.classes:,}", each.median, each.mean, each.largest] for each in report.summaries]
         yield from _table(["Narrowed down", "Classes", "Median", "Mean", "Most"], rows, numbers=(1, 2, 3, 4))
     if report.truth:
@@ -86,6 +88,14 @@ def _row(row: Row) -> list[str]:
     return [f"{row.number:,}" if row.number else "suppressed", *row.labels, *numbers]
 
 
+def _together(report: Contents) -> Iterator[str]:
+    if report.together:
+        yield "\n## All classes together\n"
+        yield from _table(["", "Raw data sets"], report.together.rows, numbers=(1,))
+        yield ""
+        yield from (f"- {_safe(each)}" for each in report.together.words)
+
+
 def _outliers(report: Contents) -> Iterator[str]:
     yield "\n## Suppressed records\n"
     yield _safe(report.outliers_words)
@@ -94,14 +104,17 @@ def _outliers(report: Contents) -> Iterator[str]:
 def _rules(report: Contents) -> Iterator[str]:
     if report.rules:
         yield "\n## What each rule takes away, in bits\n"
+        if report.warning:
+            yield f"{_safe(report.warning)}\n"
         rows = [[each.name, each.alone, each.last] for each in report.rules]
         yield from _table(["Rule", "Alone", "On top of the others"], rows, numbers=(1, 2))
 
 
 def _limits(report: Contents) -> Iterator[str]:
     yield "\n## Limits\n"
-    yield "This is evidence for review, not a certificate. It looks at one class at a time, at the quasi-identifiers"
-    yield "only, and knows no attacker with other sources."
+    scope = "" if report.together else " at one class at a time,"
+    yield f"This is evidence for review, not a certificate. It looks{scope} at the quasi-identifiers only, and knows no"
+    yield "attacker with other sources."
     yield from (f"- {_safe(each)}" for each in report.limits)
 
 

@@ -11,10 +11,12 @@ from unblur.whereabouts import spread
 from unblur.words import KEPT, are, average, count, few, kept, listed, percent, plural, rounded, shown
 
 __all__ = [
+    "FEWEST",
     "amount",
     "are",
     "average",
     "bits_of",
+    "by_digits",
     "count",
     "few",
     "fold",
@@ -31,6 +33,8 @@ __all__ = [
     "spread",
 ]
 
+FEWEST = 5
+"""In public, a number stands for so many classes or more: sizes are published, so one alone would be known."""
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -54,6 +58,15 @@ def amount(number: Count) -> str:
     if number.exact is not None and number.exact < 10**7:
         return f"{number.exact:,}"
     return power(rounded(number.log2))
+
+
+def by_digits(log10: float) -> str:
+    """Write a number of data sets, given by its logarithm to the base 10.
+
+    >>> by_digits(0), by_digits(2), by_digits(120.3)
+    ('1', '100', '2.0·10¹²⁰')
+    """
+    return power(rounded(log10 * log2(10)))
 
 
 def fold(bits: float) -> str:

@@ -98,7 +98,7 @@ class Subject:
 
 def describe(audit: Audit, *, public: bool) -> Subject:
     """Gather what there is to say about the release and the assumptions."""
-    stated = "" if not audit.alternatives else " (no mechanism was stated)"
+    stated = "" if audit.stated and not audit.alternatives else " (no mechanism was stated)"
     return Subject(
         tuple(_facts(audit)),
         tuple(_attributes(audit)),
@@ -124,7 +124,8 @@ def _facts(audit: Audit) -> Iterator[Fact]:
         yield Fact("Suppressed for missing values", f"{release.config.missing:,}")
     if release.sha256:
         yield Fact("SHA-256 of the release", release.sha256, code=True)
-    yield Fact("Audited by", f"unblur {audit.settings.version}, engine {audit.settings.engine}, class by class")
+    scope = "class by class and all together" if audit.together else "class by class"
+    yield Fact("Audited by", f"unblur {audit.settings.version}, engine {audit.settings.engine}, {scope}")
 
 
 def _attributes(audit: Audit) -> Iterator[Attribute]:

@@ -6,8 +6,9 @@ be it one person only. A factor of 100 over a class of five is about 2.5 per rec
 class of several cells has, and far below what it takes to pin people down. Neither number makes a release safe.
 
 What was not found out outweighs what was. A release that does not fit, or about which nothing is assumed, cannot be
-judged; nor can one that stays within the limit while a part was not analysed, counts are mere bounds, or the mechanism
-was not stated and others that may have made it would give away more. Above the limit stays above, whatever is missing.
+judged; nor can one that stays within the limit while something is open (`gates.doubts`): a part was not analysed,
+counts are mere bounds, the mechanism was not stated. Above the limit stays above, whatever is missing. And what lies
+beside the limit is said: gates that do not ask for certain cells do not make them harmless.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Literal
 
-from unblur.gates import OPERATORS, Gate
-from unblur.report.figures import worst
+from unblur.gates import Gate, doubts
+from unblur.report.figures import certain_jointly, worst
 from unblur.report.phrases import are, bits_of, count, fold, listed
 
 if TYPE_CHECKING:
@@ -30,8 +31,6 @@ GRAVE_LEAKS = ("identifier_column", "below_k")
 """Leaks that no limit excuses."""
 TITLES: dict[Kind, str] = {"above": "Above the limit", "within": "Within the limit", "open": "Cannot be judged"}
 SYMBOLS: dict[Kind, str] = {"above": "✕", "within": "✓", "open": "?"}
-MARGIN = 0.05
-"""Bits by which another mechanism must take away more to count as more."""
 
 
 @dataclass(frozen=True)
@@ -57,20 +56,20 @@ def judge(audit: Audit, gates: Sequence[Gate] = (), *, public: bool = False) -> 
     if reason := _unfit(audit, public):
         return Verdict("open", f"This release cannot be judged: {reason}.", reliable=False)
     chosen = tuple(gates) or DEFAULT
-    broken = [each for each in chosen if _is_broken(each, audit)]
-    leaks = sum(each.kind in GRAVE_LEAKS for each in audit.leaks)
+    broken = [each for each in chosen if each.holds(audit)]
+    leaks = [f"{count(number, 'grave leak')} {are(number)} around the classes" for number in _grave_leaks(audit)]
     if broken or (leaks and not gates):
         told = [f"{_state(each, audit, public)} (allowed: {_allowed(each)})" for each in broken]
-        told += [f"{count(leaks, 'grave leak')} {are(leaks)} around the classes"] * bool(leaks)
         left = f"; {_not_done(audit)}" if audit.summary.not_done else ""
-        said = f"This release gives away more than the limit allows: {listed(told)}{left}."
+        said = f"This release gives away more than the limit allows: {listed([*told, *leaks])}{left}."
         return Verdict("above", said, reliable=True)
     told = [f"{_state(each, audit, public)} (allowed: {_allowed(each)})" for each in chosen if _known(each, audit)]
-    if missing := list(_missing(audit, chosen)):
+    beside = [*leaks, *_not_asked(audit, chosen, public)]
+    but = f"; but {listed(beside)}" if beside else ""
+    if missing := list(dict.fromkeys(reason for each in chosen for reason in doubts(each.field, audit))):
         kept = f"; as far as can be told, {listed(told)}" if told else ""
-        return Verdict("open", f"This release cannot be judged: {listed(missing)}{kept}.", reliable=True)
-    beside = f"; but {count(leaks, 'grave leak')} {are(leaks)} around the classes" if leaks else ""
-    return Verdict("within", f"This release stays within the limit: {listed(told)}{beside}.", reliable=True)
+        return Verdict("open", f"This release cannot be judged: {listed(missing)}{kept}{but}.", reliable=True)
+    return Verdict("within", f"This release stays within the limit: {listed(told)}{but}.", reliable=True)
 
 
 def limit_in_bits(gates: Sequence[Gate]) -> float | None:
@@ -82,70 +81,57 @@ def limit_in_bits(gates: Sequence[Gate]) -> float | None:
 
 
 def _unfit(audit: Audit, public: bool) -> str:
-    if audit.problems:
+    reasons = len(audit.problems)
+    replayed = audit.replay is not None and not audit.replay.same
+    if audit.replay is not None and replayed and reasons == 1:
+        rows = "" if public else f" in {count(audit.replay.rows, 'row')}"
+        return f"made again from the raw table it differs{rows}, so it was not made as stated"
+    if reasons:
         said = "it does not fit what was said about how it was made"
-        reasons = len(audit.problems)
         return f"{said} ({count(reasons, 'reason')}), so no figure can be relied on"
-    if audit.replay and not audit.replay.same and not public:
-        rows = count(audit.replay.rows, "row")
-        return f"made again from the raw table it differs in {rows}, so it was not made as stated"
-    if audit.replay and not audit.replay.same:
-        return "it was not made as stated, so no figure can be relied on"
     if audit.mechanism.name == "unknown":
         return "nothing is assumed about how it was made, so only the fit and what lies around the classes was checked"
     return ""
 
 
-def _is_broken(gate: Gate, audit: Audit) -> bool:
-    value = getattr(audit.summary, gate.field)
-    if value is None or not OPERATORS[gate.sign](value, gate.number):
-        return False
-    # Of a search that was cut short, the ratio is the most that it can be: it proves no excess.
-    return not (_counts(gate) and _cut_short(audit))
+def _grave_leaks(audit: Audit) -> list[int]:
+    """How many leaks no limit excuses, if there are any."""
+    found = sum(each.kind in GRAVE_LEAKS for each in audit.leaks)
+    return [found] if found else []
+
+
+def _not_asked(audit: Audit, gates: Sequence[Gate], public: bool) -> Iterator[str]:
+    """Say what was found, or not found out, about certain cells and ratios that no gate asks for."""
+    fields = {each.field for each in gates}
+    certain, largest = DEFAULT
+    beyond = certain_together(audit)
+    if certain.field not in fields:
+        if audit.summary.certain_records:
+            yield f"{_state(certain, audit, public)}, which the limit does not look at"
+        elif any(doubts(certain.field, audit)):
+            yield "the limit does not look at certain cells, and whether there are any was not found out"
+    if beyond:
+        yield f"all classes together place {count(beyond, 'record')} in single cells, which the limit does not look at"
+    if not fields & {"max_ratio", "max_bits"}:
+        if audit.summary.max_bits:
+            yield f"{_state(largest, audit, public)}, which the limit does not look at"
+        elif any(doubts(largest.field, audit)):
+            yield "the limit does not look at how far classes are narrowed down, and this was not found out"
+
+
+def certain_together(audit: Audit) -> int:
+    """Count the records whose cell only all classes together make certain, as far as this is known."""
+    found = certain_jointly(audit)
+    return max(0, (found or 0) - (audit.summary.certain_records or 0))
 
 
 def _known(gate: Gate, audit: Audit) -> bool:
     return getattr(audit.summary, gate.field) is not None
 
 
-def _counts(gate: Gate) -> bool:
-    """Whether a field rests on the counts of the attack."""
-    return gate.field not in ("suppressed", "classes_below_k", "singled_out")
-
-
-def _cut_short(audit: Audit) -> bool:
-    return any(each.refinement and each.refinement.counted == "at_least" for each in audit.everything)
-
-
-def _missing(audit: Audit, gates: Sequence[Gate]) -> Iterator[str]:
-    """Say what must be known before the release can be called within the limit."""
-    if any(map(_counts, gates)):
-        if audit.summary.not_done:
-            yield _not_done(audit)
-        counted = [each.refinement.counted for each in audit.everything if each.refinement]
-        bounds = len(counted) - counted.count("exact")
-        if bounds:
-            yield f"{count(bounds, 'count')} {are(bounds)} only a bound"
-        if audit.outliers and audit.release.config.missing:
-            yield "nothing is claimed about the suppressed records, some of which had missing values"
-        if sharper_mechanisms(audit):
-            yield "how it was made was not stated, and some ways that fit would give away more"
-    unknown = [each.field for each in gates if not _known(each, audit)]
-    if "certain_records" in unknown and not audit.summary.not_done:
-        yield "certain cells were not looked for"
-    if "singled_out" in unknown:
-        yield "the raw table was not at hand"
-
-
 def _not_done(audit: Audit) -> str:
     left = audit.summary.not_done
     return f"{count(left, 'part')} of it {'was' if left == 1 else 'were'} not analysed"
-
-
-def sharper_mechanisms(audit: Audit) -> int:
-    """Count the mechanisms that may have made the release and would take away more, if none was stated."""
-    own = sum(each.bits or 0.0 for each in audit.everything)
-    return sum(each.bits is not None and each.bits > own + MARGIN for each in audit.alternatives)
 
 
 def _state(gate: Gate, audit: Audit, public: bool) -> str:
@@ -156,10 +142,12 @@ def _state(gate: Gate, audit: Audit, public: bool) -> str:
     if gate.field in ("max_ratio", "max_bits"):
         bits = summary.max_bits
         if bits is None or bits <= 0:
-            return "no class is narrowed down at all"
+            found_out = not any(doubts(gate.field, audit))
+            return "no class is narrowed down at all" if found_out else "no class was found to be narrowed down"
         amount = fold(bits) if gate.field == "max_ratio" else f"by {bits:,.1f} bits"
         most = worst(audit)
         who = "the suppressed records are" if most and most.number is None else "the class that suffers most is"
+        who = "the part that suffers most is" if public else who
         return f"{who} narrowed down {amount}"
     if gate.field == "median_ratio":
         return f"the middle class is narrowed down {fold(bits_of(value)) if value < inf else 'beyond measure'}"
