@@ -38,7 +38,7 @@ class Finding:
     subject: EquivalenceClass
     labels: tuple[str, ...]
     basic: bool
-    """Whether it is a single cell, so that nothing is left to refine."""
+    """Whether its label is a single cell; where raw values are in the lattice, even that may be narrowed down."""
     cells: int
     """How many cells its label spans."""
     published: Count
