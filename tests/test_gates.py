@@ -53,7 +53,7 @@ def test_a_gate_that_cannot_be_told_does_not_pass() -> None:
 
 
 def test_a_bound_cannot_let_a_gate_pass() -> None:
-    cut_short = unblur.audit(wide_release(), engine="cpsat", budget=0.5)
+    cut_short = unblur.audit(wide_release(), engine="cpsat", budget=4)
     assert "only bounds" in (Gate.parse("max_bits > 1e9").failure(cut_short) or "")
 
 
