@@ -24,7 +24,7 @@ from unblur.joint.exact import solve, weight_of
 from unblur.joint.frontier import OutOfReach
 from unblur.joint.interval import beta_share, clopper_pearson
 from unblur.joint.parts import Part
-from unblur.joint.program import Component, joint_program
+from unblur.joint.program import ANY_ORDER, Component, joint_program
 from unblur.joint.proposing import propose
 from unblur.joint.solving import JointResult, joint
 from unblur.lattice import Lattice
@@ -156,7 +156,7 @@ def test_the_truth_is_feasible_under_every_mechanism(seeded: bool) -> None:
             truth = [placement for _, placement in true_placements(attack, lattice, records, k, required, choice)]
             assert program.allows(truth), (seed, name)
             shared += sum(not component.plain for component in program.components)
-            assert program.relaxed
+            assert program.relaxed or name == "iterative"
     assert shared > 10
 
 
@@ -315,7 +315,7 @@ def test_ties_are_said_to_be_open_where_they_matter() -> None:
     classes = (EquivalenceClass((1, 2), (0, 0), 3), EquivalenceClass((2, 1), (0, 1), 3))
     release = Release(Config(3, attributes_of(lattice)), classes, 0)
     program = joint_program(Attack(release, PaperInference(lattice, 3)))
-    assert program.relaxed == ("states that tie leave their order open",)
+    assert program.relaxed == (ANY_ORDER,)
     assert not joint_program(Attack(release, PaperInference(lattice, 3, "paper"))).relaxed
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from unblur.counting.deadline import OutOfTime, check, deadline
 from unblur.counting.problem import Records
 from unblur.grid import Grid
+from unblur.joint.blending import in_some_order
 from unblur.joint.exact import weight_of
 from unblur.joint.frontier import MOST_RECORDS, OutOfReach
 from unblur.joint.interval import clopper_pearson
@@ -98,7 +99,7 @@ class Estimator:
         while sum(map(len, found)) < number:
             check()
             drawn = proposal.sample(self._batch, rng)
-            found.append(drawn[~proposal.broken(drawn).any(axis=1)])
+            found.append(self._plausible(proposal, drawn))
         return np.concatenate(found)[:number]
 
     @property
@@ -117,12 +118,17 @@ class Estimator:
     def _draw(self, number: int) -> None:
         proposal = self._start(0.0)
         drawn = proposal.sample(max(1, number), self._rng)
-        good = drawn[~proposal.broken(drawn).any(axis=1)]
+        good = self._plausible(proposal, drawn)
         self._drawn += len(drawn)
         self._kept += len(good)
         system, groups = self._component.system, self._component.groups
         for counts in good[: 1 if self._at_least else 20].tolist():
             self._at_least = max(self._at_least, weight_of(system, groups, self._records, counts))
+
+    def _plausible(self, proposal: Proposal, drawn: Counts) -> Counts:
+        """Of some draws, those that keep all limits, and what some order says."""
+        kept = drawn[~proposal.broken(drawn).any(axis=1)]
+        return kept[in_some_order(kept, self._component)]
 
     def _look(self) -> Estimate:
         """State the interval; every look has its share of the error: 1/2, 1/6, 1/12, …, together 1."""

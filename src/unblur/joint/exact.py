@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from math import comb
 
@@ -56,6 +57,14 @@ class Solved:
     def _table(self, family: Family, group: int) -> Table:
         region, size = family.of(self.groups[group]), self.system.sizes[self.system.owners[group]]
         return [family.ways(region, n) for n in range(size + 1)]
+
+    def held(self, group: int) -> list[Fraction] | list[float]:
+        """The odds that a group holds 0, 1, 2, … records; exact unless there are too many states."""
+        return self.flow.held(group)
+
+    def possible(self, group: int) -> list[int]:
+        """The numbers of records that a group may hold."""
+        return self.flow.possible(group)
 
     def without_singles(self, owner: int) -> int:
         """Count the raw data sets in which no cell holds exactly one record of a class."""

@@ -14,6 +14,7 @@ from unblur.counting.placements import Cell, Placements
 from unblur.counting.problem import Records
 from unblur.counting.weights import solutions, split_ways
 from unblur.grid import Grid
+from unblur.joint.blending import Blend, as_fraction
 from unblur.joint.estimating import Estimate, Estimator
 from unblur.joint.exact import Solved
 from unblur.joint.program import Component
@@ -32,7 +33,7 @@ class Part:
     grid: Grid
     component: Component
     records: Records
-    solved: Solved | None = None
+    solved: Solved | Blend | None = None
     estimate: Estimate | None = None
     estimator: Estimator | None = field(default=None, repr=False)
 
@@ -81,7 +82,7 @@ class Part:
         if not self.solved:
             return self.classes[owner].cell_odds(cell)
         group = self._group_of(owner, cell)
-        return [Fraction(1)] if group is None else self._in_cell(self.solved.flow.held(group), group, cell)
+        return [Fraction(1)] if group is None else self._in_cell(self.solved.held(group), group, cell)
 
     def _in_cell(self, held: Odds, group: int, cell: Cell) -> Odds:
         """Share out what a group holds: inside it, every placement is as good as any other."""
@@ -94,7 +95,7 @@ class Part:
             for n, chance in enumerate(held)
         ]
         columns = [[row[j] if j < len(row) else Fraction(0) for row in shares] for j in range(len(held))]
-        chances = [p if isinstance(p, Fraction) else Fraction(float(p)) for p in held]
+        chances = [as_fraction(p) for p in held]
         odds = [sum((p * q for p, q in zip(chances, column, strict=True)), Fraction(0)) for column in columns]
         while len(odds) > 1 and not odds[-1]:
             odds.pop()
@@ -119,7 +120,7 @@ class Part:
         found = {}
         for group in self._groups(owner):
             free = self.component.groups[group]
-            if free.cells == 1 and (least := min(self.solved.flow.possible(group))):
+            if free.cells == 1 and (least := min(self.solved.possible(group))):
                 found[tuple(first for first, _ in free.pieces[0])] = least
         return found
 
@@ -130,7 +131,7 @@ class Part:
         empty = [
             self.component.groups[group]
             for group in self._groups(owner)
-            if self.solved and max(self.solved.flow.possible(group)) == 0
+            if self.solved and max(self.solved.possible(group)) == 0
         ]
         return (cell for free in empty for piece in free.pieces for cell in self.grid.cells(piece))
 

@@ -15,6 +15,9 @@ from dataclasses import dataclass
 Line = tuple[str, int]
 """`("class", owner)` or `("limit", number)`."""
 
+Limits = tuple[tuple[int, frozenset[int]], ...]
+"""At most so many records in some groups together."""
+
 
 @dataclass(frozen=True)
 class System:
@@ -24,7 +27,7 @@ class System:
     """The records of each class."""
     owners: tuple[int, ...]
     """The class of each group."""
-    limits: tuple[tuple[int, frozenset[int]], ...]
+    limits: Limits
     """How many records some groups hold together at most."""
 
     def touched(self, group: int) -> tuple[int, ...]:

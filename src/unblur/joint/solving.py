@@ -22,8 +22,8 @@ from unblur.counting.deadline import OutOfTime, deadline
 from unblur.counting.numbers import MOST_BITS, Count
 from unblur.counting.placements import Cell, published_solutions
 from unblur.counting.problem import Records
+from unblur.joint.blending import solve_component
 from unblur.joint.estimating import Estimator
-from unblur.joint.exact import solve
 from unblur.joint.frontier import OutOfReach
 from unblur.joint.parts import Odds, Part
 from unblur.joint.program import Program, joint_program
@@ -187,8 +187,7 @@ def _exactly(part: Part, end: float | None) -> Part | None:
         return None
     try:
         with deadline(None if end is None else end - time.monotonic()):
-            component = part.component
-            solved = solve(part.grid, component.system, component.groups, part.records)
+            solved = solve_component(part.grid, part.component, part.records)
             assert solved.solutions >= 0
             return replace(part, solved=solved)
     except (OutOfReach, OutOfTime):
