@@ -7,12 +7,13 @@ from pathlib import Path
 import typer
 
 from unblur.attacks import attack
+from unblur.auditing import mechanism_of
 from unblur.cli.progress import progress_bar
 from unblur.cli.screen import MISFIT
 from unblur.cli.times import parse_budget
 from unblur.mechanisms import Order
 from unblur.reading import read_release
-from unblur.sampling import write_samples
+from unblur.sampling import Samples, draw_samples, write_samples
 from unblur.together import Together
 from unblur.words import count
 
@@ -44,13 +45,21 @@ def run(
         if not Together(result).feasible:
             print("No table could have produced this release: it was not made as the config says.")
             raise typer.Exit(MISFIT)
-        show(description="drawing tables", total=None)
-        paths = write_samples(result, out, number, seed=seed)
-    what = "could have produced this release" if not result.relaxed else "fit this release as far as it is known"
-    print(
-        f"{count(len(paths), 'table')} that {what}, each as likely as any other: {paths[0]}"
-        + (f" to {paths[-1].name}" if paths[1:] else "")
-    )
-    for reason in result.program.relaxed:
+        samples = draw_samples(
+            result,
+            mechanism_of(opened, mechanism),
+            number,
+            seed=seed,
+            progress=lambda done, of: show(description="drawing tables", completed=done, total=of),
+        )
+        paths = write_samples(samples, opened, out)
+    print(f"{count(len(paths), 'table')} {_what(samples)}, each as likely as any other")
+    for reason in () if samples.checked else result.program.relaxed:
         print(f"note: not every one need give this very release: {reason}")
     print(paths[0] if len(paths) == 1 else f"{paths[0]} to {paths[-1].name}")
+
+
+def _what(samples: Samples) -> str:
+    if samples.checked:
+        return "that, anonymized again, give this very release"
+    return "that fit this release as far as it is known"
