@@ -16,7 +16,8 @@ from unblur.detecting import Alternative, alternatives
 from unblur.errors import ConfigError, ProgramError
 from unblur.findings import Findings
 from unblur.grid import Grid
-from unblur.joint.solving import joint
+from unblur.joint.solving import PATIENCE, joint
+from unblur.joint.standing import standings
 from unblur.leaks import find_leaks
 from unblur.mechanisms import Order
 from unblur.refining import Engine
@@ -113,7 +114,9 @@ def audit(
     if attack == "joint" and not work.stopped:
         try:
             found = joint(plan.release, inference, records=settings.records, budget=work.seconds_left(), seed=seed)
-            together = Together(found, found.program.allows(known_rows.all) if known_rows else None)
+            feasible = found.program.allows(known_rows.all) if known_rows else None
+            left = work.seconds_left()
+            together = Together(found, feasible, tuple(standings(found, PATIENCE if left is None else left)))
         except ProgramError as error:
             notes.append(f"the classes were not looked at together: {error}")
     elif attack == "joint":

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import log2, log10
+from math import inf, log2, log10
 from typing import Any
 
 from unblur.counting.numbers import Count
+from unblur.counting.placements import published_solutions
+from unblur.findings import finite
 from unblur.joint.parts import Part
 from unblur.joint.solving import JointResult
+from unblur.joint.standing import Standing
 
 BITS = log2(10)
 MOST_CLASSES = 2_000
@@ -24,6 +27,8 @@ class Together:
     result: JointResult
     truth_feasible: bool | None = None
     """Whether the raw table, if it was at hand, is among the tables that remain."""
+    standings: tuple[Standing, ...] = ()
+    """The classes that others say something about; not all of them, if there was no time."""
 
     @property
     def log10_published(self) -> float:
@@ -84,6 +89,44 @@ class Together:
             "certain_records": self.certain_records if self._small else None,
             "truth_feasible": self.truth_feasible,
             "components": [self._component(part) for part in self.result.parts if not part.component.plain],
+            "classes": [self._class(each) for each in self.standings],
+        }
+
+    def ratio(self, standing: Standing) -> float | None:
+        """How many times fewer data sets of a class remain than its label leaves open; None if that is not known."""
+        left = self.log10_left(standing)
+        if left is None:
+            return None
+        target = self.result.program.subjects[standing.number]
+        volume = self.result.program.attack.grid.volume(target.box)
+        return _power(published_solutions(volume, target.subject.size, self.result.records).log10 - left)
+
+    def factor(self, standing: Standing) -> float | None:
+        """How many times fewer than the class alone leaves."""
+        left = self.log10_left(standing)
+        part, owner = self.result.part_of(standing.number)
+        return None if left is None else _power(part.classes[owner].count_solutions().log10 - left)
+
+    def log10_left(self, standing: Standing) -> float | None:
+        """What the others leave a class, on average."""
+        return None if standing.left is None else log10_of(standing.left)
+
+    def _class(self, standing: Standing) -> dict[str, Any]:
+        grid, classes = self.result.program.attack.grid, len(self.result.program.attack.release.classes)
+        return {
+            "id": standing.number + 1 if standing.number < classes else None,
+            "log10_left": self.log10_left(standing),
+            "ratio": finite(self.ratio(standing)),
+            "factor": finite(self.factor(standing)),
+            "certain_records": sum(standing.certain.values()),
+            "impossible_cells": standing.impossible,
+            "singling_out_probability": None if standing.singling_out is None else float(standing.singling_out),
+            "cells": None
+            if standing.odds is None
+            else [
+                {"labels": list(grid.labels(cell)), "odds": [float(chance) for chance in odds]}
+                for cell, odds in standing.odds
+            ],
         }
 
     @property
@@ -105,9 +148,17 @@ class Together:
         }
 
 
+def log10_of(number: Fraction) -> float:
+    """The logarithm of a number of any size."""
+    return log10(number.numerator) - log10(number.denominator)
+
+
+def _power(exponent: float) -> float:
+    return 10**exponent if exponent < 308 else inf
+
+
 def _log10(part: Part) -> float | None:
     if part.estimate is not None:
-        value = Fraction(part.estimate.value)
-        return log10(value.numerator) - log10(value.denominator) if value > 0 else None
+        return log10_of(part.estimate.value) if part.estimate.value > 0 else None
     count: Count | None = part.count
     return count.log10 if count else None

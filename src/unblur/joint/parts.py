@@ -82,12 +82,26 @@ class Part:
         if not self.solved:
             return self.classes[owner].cell_odds(cell)
         group = self._group_of(owner, cell)
-        return [Fraction(1)] if group is None else self._in_cell(self.solved.held(group), group, cell)
+        return [Fraction(1)] if group is None else self._in_cell(self.solved.held(group), group, self._volume(cell))
 
-    def _in_cell(self, held: Odds, group: int, cell: Cell) -> Odds:
+    def all_odds(self, owner: int) -> Iterator[tuple[Cell, Odds]]:
+        """The odds of every free cell of a class; those of a group depend on the volume of the cell only."""
+        assert self.solved
+        for group in self.groups_of(owner):
+            held, known = self.solved.held(group), dict[int, Odds]()
+            for piece in self.component.groups[group].pieces:
+                for cell in self.grid.cells(piece):
+                    volume = self._volume(cell)
+                    if volume not in known:
+                        known[volume] = self._in_cell(held, group, volume)
+                    yield cell, known[volume]
+
+    def _volume(self, cell: Cell) -> int:
+        return self.grid.volume(tuple((position, position + 1) for position in cell))
+
+    def _in_cell(self, held: Odds, group: int, here: int) -> Odds:
         """Share out what a group holds: inside it, every placement is as good as any other."""
         family, whole = solutions(self.records), self.component.groups[group].volume
-        here = self.grid.volume(tuple((position, position + 1) for position in cell))
         shares = [
             [Fraction(split_ways(j, n, here, whole - here, family), family.ways(whole, n)) for j in range(n + 1)]
             if chance
@@ -102,13 +116,14 @@ class Part:
         return odds if all(isinstance(p, Fraction) for p in held) else [float(p) for p in odds]
 
     def _group_of(self, owner: int, cell: Cell) -> int | None:
-        for group in self._groups(owner):
+        for group in self.groups_of(owner):
             for piece in self.component.groups[group].pieces:
                 if all(a <= x < b for x, (a, b) in zip(cell, piece, strict=True)):
                     return group
         return None
 
-    def _groups(self, owner: int) -> list[int]:
+    def groups_of(self, owner: int) -> list[int]:
+        """The groups of a class."""
         return [group for group, other in enumerate(self.component.system.owners) if other == owner]
 
     def certain(self, owner: int) -> dict[Cell, int] | None:
@@ -118,7 +133,7 @@ class Part:
         if not self.solved:
             return self.classes[owner].certain()
         found = {}
-        for group in self._groups(owner):
+        for group in self.groups_of(owner):
             free = self.component.groups[group]
             if free.cells == 1 and (least := min(self.solved.possible(group))):
                 found[tuple(first for first, _ in free.pieces[0])] = least
@@ -128,12 +143,12 @@ class Part:
         """Free cells of a class that hold none of its records for sure; None if there is an estimate."""
         if self.estimate:
             return None
-        empty = [
-            self.component.groups[group]
-            for group in self._groups(owner)
-            if self.solved and max(self.solved.possible(group)) == 0
-        ]
+        empty = [self.component.groups[group] for group in self.empty(owner)]
         return (cell for free in empty for piece in free.pieces for cell in self.grid.cells(piece))
+
+    def empty(self, owner: int) -> list[int]:
+        """The groups that hold no record of a class for sure."""
+        return [group for group in self.groups_of(owner) if self.solved and max(self.solved.possible(group)) == 0]
 
     def singling_out(self, owner: int) -> Fraction | None:
         """The probability that some cell holds exactly one record of a class; None if that takes too long."""

@@ -1,0 +1,109 @@
+"""One class among the others: how many of its own assignments they leave it, and where its records are then."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TypeVar
+
+from unblur.counting.deadline import OutOfTime, deadline
+from unblur.counting.placements import Cell
+from unblur.joint.blending import solve_component
+from unblur.joint.frontier import OutOfReach
+from unblur.joint.parts import Odds, Part
+from unblur.joint.plan import Limits, System
+from unblur.joint.program import Component
+from unblur.joint.solving import JointResult
+
+T = TypeVar("T")
+
+MOST_CELLS = 4_096
+"""Of classes with more free cells, the odds are not listed cell by cell."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What all classes together say about one of them."""
+
+    number: int
+    """Its place among the subjects of the program."""
+    left: Fraction | None
+    """How many of its raw data sets go along with the others, on average over what the others may hold together."""
+    certain: dict[Cell, int]
+    """Cells that hold records of it for sure, and at least how many."""
+    impossible: int
+    """Free cells that hold none of its records for sure."""
+    singling_out: Fraction | None
+    """The probability that some cell holds exactly one of its records."""
+    odds: tuple[tuple[Cell, Odds], ...] | None
+    """For each free cell the odds that it holds 0, 1, 2, … of its records; None if the cells are too many."""
+
+
+def standings(result: JointResult, seconds: float | None) -> Iterator[Standing]:
+    """Tell how each class stands that others say something about; stop when time is up."""
+    end = None if seconds is None else time.monotonic() + seconds
+    for part in result.parts:
+        if part.component.plain or not part.solved or not part.solved.solutions:
+            continue
+        for owner, number in enumerate(part.component.numbers):
+            try:
+                with deadline(None if end is None else end - time.monotonic()):
+                    yield _standing(part, owner, number)
+            except OutOfTime:
+                return
+
+
+def _standing(part: Part, owner: int, number: int) -> Standing:
+    groups = part.groups_of(owner)
+    cells = sum(part.component.groups[group].cells for group in groups)
+    return Standing(
+        number,
+        _left(part, owner),
+        part.certain(owner) or {},
+        sum(part.component.groups[group].cells for group in part.empty(owner)),
+        part.singling_out(owner),
+        tuple(part.all_odds(owner)) if cells <= MOST_CELLS else None,
+    )
+
+
+def _left(part: Part, owner: int) -> Fraction | None:
+    """Divide the tables of all by those of all others, were the class not there."""
+    assert part.solved
+    others = _without(part.component, owner)
+    if not others.targets:
+        return Fraction(part.solved.solutions)
+    try:
+        return Fraction(part.solved.solutions, solve_component(part.grid, others, part.records).solutions)
+    except OutOfReach:
+        return None
+
+
+def _without(component: Component, owner: int) -> Component:
+    """Leave a class out: limits hold for the others all the same."""
+    system = component.system
+    kept = [group for group, other in enumerate(system.owners) if other != owner]
+    place = {group: index for index, group in enumerate(kept)}
+
+    def among(limits: Limits) -> Limits:
+        left = ((most, frozenset(place[g] for g in members if g in place)) for most, members in limits)
+        return tuple((most, members) for most, members in left if members)
+
+    choices = (tuple(among(order) for order in choice) for choice in component.choices)
+    return replace(
+        component,
+        targets=_less(component.targets, owner),
+        numbers=_less(component.numbers, owner),
+        groups=tuple(component.groups[group] for group in kept),
+        system=System(
+            _less(system.sizes, owner),
+            tuple(system.owners[group] - (system.owners[group] > owner) for group in kept),
+            among(system.limits),
+        ),
+        choices=tuple(choice for choice in choices if all(choice)),
+    )
+
+
+def _less(things: tuple[T, ...], place: int) -> tuple[T, ...]:
+    return things[:place] + things[place + 1 :]
