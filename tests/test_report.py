@@ -535,6 +535,7 @@ def test_what_all_classes_say_together_is_shown() -> None:
             assert "8 records can be placed in a single cell with certainty" in text
             assert "Certain cells, all classes together" in text
             assert "estimate" not in text.split("All classes together")[-1].split("Suppressed records")[0]
+            assert ("Among the others" in text) is not public
         assert "when all are looked at together" in gather(audit, public=public).figures[-1].text
     assert "all classes together place 8 records" in judge(audit).sentence
     alone = unblur.audit(release(ONE))
@@ -549,7 +550,7 @@ def test_an_estimate_and_an_upper_bound_are_called_so() -> None:
     assert told is not None and told.estimated and "(an estimate)" in told.rows[-1][0]
     assert any("an estimate, not a count: between" in each for each in told.words)
     loose = unblur.audit(
-        release(ONE, ((1, 1), (0, 2), 4), ((2, 1), (1, 0), 3), mechanism=Mechanism("iterative")), attack="joint"
+        release(ONE, ((1, 1), (0, 2), 4), ((2, 1), (1, 0), 3), mechanism=Mechanism("greedy")), attack="joint"
     )
     upper = gather(loose).together
     assert upper is not None and upper.rows[-1][1].startswith("at most ")

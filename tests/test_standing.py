@@ -18,7 +18,6 @@ from unblur.joint.standing import standings
 from unblur.release import Release
 from unblur.together import Together
 
-
 EVERYTHING = Everything(binary(3, 2), 10, 3)
 
 

@@ -6,7 +6,7 @@ loaded only when they are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, log2
@@ -19,9 +19,10 @@ from unblur.report.advice import MEANING, SEVERITIES, Advice, Severity, advise
 from unblur.report.cards import Card, Dealer
 from unblur.report.checks import Check, fit_checks, leak_checks
 from unblur.report.classes import Page, pages
-from unblur.report.figures import Figure, certain_jointly, figures, is_intact
-from unblur.report.phrases import by_digits, count, fold, narrowed, percent, remaining, share
+from unblur.report.figures import Figure, figures, is_intact
+from unblur.report.phrases import count, fold, narrowed, percent, remaining, share
 from unblur.report.spreading import Spreader
+from unblur.report.telling import Together, tell_together
 from unblur.report.verdicts import Verdict, judge, limit_in_bits
 from unblur.risk import Spread
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from unblur.audits import Audit
     from unblur.pictures.style import Picture
     from unblur.report.maps import Atlas, Choice
-    from unblur.together import Together as Figures
 
 MOST_DRAWN = 6
 """So many cards have a picture."""
@@ -55,17 +55,6 @@ class Summary:
     median: str
     mean: str
     largest: str
-
-
-@dataclass(frozen=True)
-class Together:
-    """What all classes say together."""
-
-    rows: tuple[tuple[str, str], ...]
-    """What is left, from the labels alone to all that is known, each with its number of data sets."""
-    words: tuple[str, ...]
-    """How far to rely on it, and what is certain, a sentence each."""
-    estimated: bool
 
 
 @dataclass(frozen=True)
@@ -247,7 +236,7 @@ class Contents:
     @cached_property
     def together(self) -> Together | None:
         """What all classes say together, if that was asked for and means anything."""
-        return _together(self.audit) if self.verdict.reliable else None
+        return tell_together(self.audit, public=self.public) if self.verdict.reliable else None
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
@@ -284,41 +273,6 @@ def gather(audit: Audit, *, public: bool = False, gates: Sequence[Gate] = ()) ->
 
 def _summary(name: str, classes: int, found: Spread) -> Summary:
     return Summary(name, classes, *(_fold(each) for each in (found.median, found.mean, found.largest)))
-
-
-def _together(audit: Audit) -> Together | None:
-    found = audit.together
-    if found is None or found.log10_joint is None or found.bits is None:
-        return None
-    estimated = not found.result.exact
-    prefix = ("at most " if found.result.relaxed else "") + ("about " if estimated else "")
-    rows = (
-        ("The labels leave open", by_digits(found.log10_published)),
-        ("Class by class there remain", by_digits(found.log10_class)),
-        (f"Together there remain{' (an estimate)' if estimated else ''}", f"{prefix}{by_digits(found.log10_joint)}"),
-    )
-    return Together(rows, tuple(_on_together(audit, found)), estimated)
-
-
-def _on_together(audit: Audit, found: Figures) -> Iterator[str]:
-    if found.bits:
-        about = "about " if not found.result.exact else ""
-        yield f"Seeing all classes together narrows them down another {about}{fold(found.bits)}."
-    else:
-        yield "Seeing all classes together takes nothing away beyond what they say one by one."
-    if interval := found.result.range:
-        between = f"between {by_digits(interval.low)} and {by_digits(interval.high)}"
-        yield f"This is an estimate, not a count: {between}, but for a chance of {percent(interval.error)}."
-    for reason in found.result.program.relaxed:
-        yield f"At most so many, perhaps fewer: {reason}."
-    certain, alone = certain_jointly(audit), audit.summary.certain_records
-    if certain is None:
-        yield "Whose cell is certain when all classes are seen together was not found out."
-    elif certain:
-        already = f", {alone:,} of them already class by class" if alone else ""
-        yield f"{count(certain, 'record')} can be placed in a single cell with certainty{already}."
-    else:
-        yield "Nobody's cell is certain, as far as these rules tell."
 
 
 def _fold(ratio: float | None) -> str:

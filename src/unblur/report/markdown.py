@@ -94,6 +94,11 @@ def _together(report: Contents) -> Iterator[str]:
         yield from _table(["", "Raw data sets"], report.together.rows, numbers=(1,))
         yield ""
         yield from (f"- {_safe(each)}" for each in report.together.words)
+        if members := report.together.members:
+            yield ""
+            head = ["Class", "Alone", "Among the others", "Certain records", "Chance that somebody is alone in a cell"]
+            rows = [[each.name, each.alone, each.together, each.certain, each.single] for each in members]
+            yield from _table(head, rows, numbers=(1, 2, 3, 4))
 
 
 def _outliers(report: Contents) -> Iterator[str]:
