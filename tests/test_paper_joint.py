@@ -185,6 +185,10 @@ def test_an_estimate_of_which_no_draw_fitted_is_a_bound() -> None:
     row = factors(with_extras(nothing)).shown[0]
     assert row[5:9] == ["≥ 100.0 (estimate)", "100.0", "–", "≥ 100.0 (estimate, 100.0 or more)"]
     assert releases(with_extras(nothing)).shown[0][8] == "– (estimate)"
+    found = with_extras(nothing)
+    assert "at least 100.0 (an estimate, 100.0 or more)" in joint_page.page(
+        found, joint_page.sections(found), others=[]
+    )
 
 
 def test_every_mean_can_be_traced_to_rows_of_releases(folder: Path) -> None:
@@ -216,11 +220,11 @@ def test_the_page_says_that_this_is_not_in_the_paper_and_its_links_lead_somewher
 
 def test_an_estimate_is_called_one_wherever_it_is_shown(results: Results) -> None:
     first = next(iter(results.extras))
-    guessed = extra(first, 4321.4, (4000, 4500), bound=True)
+    guessed = extra(first, 4321.4, (3999.5, 4500.5), bound=True)
     others = {trial: extra(trial, 2) for trial in results.extras}
     found = replace(results, extras=others | {first: guessed})
     text = joint_page.page(found, joint_page.sections(found), others=[])
-    assert "at least 4,321 (an estimate, 4,000 to 4,500)" in text
+    assert "at least 4,321 (an estimate, 3,999 to 4,501)" in text
     assert len(re.findall(r"4,321", text)) == len(re.findall(r"4,321 \((?:an )?estimate\b", text)) == 4
     assert "24 counted exactly, 1 estimated" in text
 

@@ -45,7 +45,8 @@ def page(results: Results, sections: Sequence[Section], *, others: Sequence[Mapp
 
 
 def _about(results: Results) -> list[str]:
-    least = min(each.together for each in results.extras.values() if not isinf(each.together))
+    known = [each.together for each in results.extras.values() if not isinf(each.together)]
+    still = f": even of the release with the fewest, about 10^{min(known):,.0f} tables remain possible" if known else ""
     return [
         "The paper attacks one class at a time. This page is ours: neither the question nor any number on it is the "
         "paper's. It tells how much more a release gives away to somebody who looks at all of its classes together.",
@@ -54,9 +55,8 @@ def _about(results: Results) -> list[str]:
         "release. The extra factor says how many times fewer tables are left when those are struck out, too. A factor "
         "of 1 means that looking at all classes together gives nothing more away. A factor of 100 means that of a "
         "hundred tables that seem possible class by class, one really is.",
-        f"The largest factor here is {_largest(results)}. It does not mean that somebody is found: even of the release "
-        f"with the fewest, about 10^{least:,.0f} tables remain possible. It means that counts taken class by class, "
-        "multiplied over the whole release, are too comforting by this factor.",
+        f"The largest factor here is {_largest(results)}. It does not mean that somebody is found{still}. It means "
+        "that counts taken class by class, multiplied over the whole release, are too comforting by this factor.",
     ]
 
 

@@ -18,7 +18,7 @@ from unblur.together import Together
 
 QUICK = 1
 """How many samples of each configuration for a first look, instead of all."""
-SECONDS, QUICK_SECONDS = 20.0, 1.0
+SECONDS, QUICK_SECONDS = 20.0, 1.5
 """What a release is given."""
 
 
