@@ -350,7 +350,11 @@ def test_the_command_runs_quickly_and_ends_with_the_path_of_the_page(tmp_path: P
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--budget", "5m"], "--budget limits the enumeration; it goes with --engine cpsat"),
+        (
+            ["--budget", "5m"],
+            "--budget goes with --joint (the time for each release) or --engine cpsat (the time in all)",
+        ),
+        (["--joint", "--engine", "cpsat"], "run one after the other, with the same --out"),
         (["--data", "hcup"], "NAME=VALUE is meant"),
         (["--sample-size", "clinic=many"], "NAME=NUMBER is meant, as in clinic=500"),
         (["--sample-size", "clinic=9999"], "too few for samples of 9,999"),

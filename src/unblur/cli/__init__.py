@@ -273,7 +273,15 @@ def _paper(
     engine: Annotated[
         Literal["exact", "cpsat"], typer.Option(help="cpsat also measures enumeration, the paper's way.")
     ] = "exact",
-    budget: Annotated[str | None, typer.Option(help="With cpsat: the time for enumeration in all, as in 10m.")] = None,
+    joint: Annotated[
+        bool, typer.Option("--joint", help="Also attack all classes together; on a page of its own, not in the paper.")
+    ] = False,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            help="With --joint: the time for each release, as in 20s. With cpsat: for all enumeration, as in 10m."
+        ),
+    ] = None,
     jobs: Annotated[
         int | None, typer.Option(help="How many processes to use (one per core if not given).", min=1)
     ] = None,
@@ -292,6 +300,7 @@ def _paper(
         sizes=sample_size or (),
         seed=seed,
         engine=engine,
+        joint=joint,
         budget=budget,
         jobs=jobs or os.cpu_count() or 1,
         scheduler=scheduler,

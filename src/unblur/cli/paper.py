@@ -10,10 +10,15 @@ from unblur.cli.progress import progress_bar
 from unblur.cli.times import parse_budget
 from unblur.datasets.catalogue import Original
 from unblur.errors import ConfigError
-from unblur.paper.evaluation import write
+from unblur.paper import jointly
+from unblur.paper.evaluation import JOINT, write
+from unblur.paper.joint_tables import counted, truth
 from unblur.paper.protocol import DEFAULTS, QUICK, SAMPLES, SIZES, Protocol, Source
-from unblur.paper.running import Logbook, run_all
+from unblur.paper.running import Logbook, run_all, run_jointly
 from unblur.words import count
+
+ENUMERATION = 600.0
+"""Seconds for the enumeration of the whole grid, unless a budget says otherwise."""
 
 
 def run(
@@ -25,31 +30,45 @@ def run(
     sizes: Sequence[str],
     seed: int,
     engine: Literal["exact", "cpsat"],
+    joint: bool,
     budget: str | None,
     jobs: int,
     scheduler: str | None,
 ) -> None:
     """Run the protocol, write its tables and pages, and end with the path of the page."""
-    if budget is not None and engine != "cpsat":
-        raise ConfigError("--budget limits the enumeration; it goes with --engine cpsat")
+    if joint and engine == "cpsat":
+        raise ConfigError(
+            "--joint and --engine cpsat: run one after the other, with the same --out; what is done is kept"
+        )
+    if budget is not None and engine != "cpsat" and not joint:
+        raise ConfigError("--budget goes with --joint (the time for each release) or --engine cpsat (the time in all)")
+    given = parse_budget(budget) if budget is not None else None
     protocol = Protocol(
         samples=samples or (QUICK if quick else SAMPLES),
         seed=seed,
         sizes=dict(SIZES) | dict(_size(each) for each in sizes),
         sources=dict(DEFAULTS) | dict(Source.of(*_split("--data", each)) for each in data),
     )
-    seconds = None
-    if engine == "cpsat":
-        seconds = parse_budget(budget or "10m")
+    logbook = Logbook(out / "runs")
     with progress_bar("drawing samples", time_left=True) as show:
         results = run_all(
             protocol,
-            Logbook(out / "runs"),
+            logbook,
             jobs=jobs,
             scheduler=scheduler,
-            solver_budget=seconds,
+            solver_budget=(given or ENUMERATION) if engine == "cpsat" else None,
             progress=lambda done, of: show(description="attacking releases", completed=done, total=of),
         )
+        if joint:
+            results = run_jointly(
+                results,
+                logbook,
+                samples=jointly.QUICK if quick else protocol.samples,
+                seconds=given or (jointly.QUICK_SECONDS if quick else jointly.SECONDS),
+                jobs=jobs,
+                scheduler=scheduler,
+                progress=lambda done, of: show(description="all classes together", completed=done, total=of),
+            )
         show(description="drawing tables and pictures", total=None)
         page = write(results, out)
     classes = sum(len(each.classes) for each in results.outcomes.values())
@@ -57,6 +76,10 @@ def run(
     print(f"{count(len(results.outcomes), 'release')}, {count(classes, 'class')} attacked; {sound}.")
     for original, source in protocol.sources.items():
         print(f"{original}: {source.title}, samples of {protocol.sizes[original]:,}")
+    if joint:
+        extras = list(results.extras.values())
+        print(f"All classes together: {count(len(extras), 'release')}, {counted(extras)}; {truth(extras)}.")
+        print(out / JOINT)
     print(page)
 
 

@@ -18,6 +18,13 @@ Series = Mapping[str, str]
 WIDTH, HEIGHT = 128, 190
 LOOKS = ((BLUE, "circle"), (GREEN, "square"), (VERMILLION, "diamond"), (FAINT, "triangle-up"))
 """The paper's numbers are always vermillion diamonds."""
+KNOWN = {
+    "exact": (BLUE, "circle"),
+    "estimate": (GREEN, "square"),
+    "at least, exact": (BLUE, "triangle-up"),
+    "at least, estimate": (GREEN, "cross"),
+}
+"""How a factor is known, and how that looks."""
 POWER = "datum.value < 1e-3 || datum.value >= 1e5 ? format(datum.value, '.0e') : format(datum.value, ',')"
 """How a power of ten is written on an axis."""
 Points = Sequence[Mapping[str, Any]]
@@ -62,6 +69,66 @@ def _lines(panel: str, points: Points, names: Sequence[str], y: alt.Y, last: boo
     ]
     parts = [*drawn, marked]
     return alt.LayerChart(layer=parts).properties(width=WIDTH, height=HEIGHT, title=panel)
+
+
+def dots(every: Sheet, means: Sheet) -> Picture:
+    """Draw the factor of every release as a dot whose shape tells how it is known, and a line through the means."""
+    found = [
+        {
+            "panel": panel,
+            "k": row["k"],
+            "sample": row["sample"],
+            "how": row["how"],
+            "value": float(row["factor"]),
+            "low": float(row["factor_low"] or row["factor"]),
+            "high": float(row["factor_high"] or row["factor"]),
+        }
+        for row, panel in _rows(every)
+        if _drawable(row["factor"])
+    ]
+    middle = [
+        {"panel": panel, "k": row["k"], "mean": float(row["factor_mean"])}
+        for row, panel in _rows(means)
+        if _drawable(row["factor_mean"])
+    ]
+    domain = [1 / 1.5, max([*(each["high"] for each in found), 10.0]) * 1.5]
+    axis = _axis("extra factor", values=_powers(*domain), labelExpr=POWER)
+    y = alt.Scale(type="log", domain=domain, nice=False)
+    names = [name for name in KNOWN if any(each["how"] == name for each in found)]
+    lines = dict(_panels(middle))
+    panels = _panels(found)
+    charts = [
+        _dots(
+            points, lines.get(panel, []), names, y, axis if number == 0 else _bare(axis), panel == panels[-1][0]
+        ).properties(width=WIDTH * 1.25, height=HEIGHT, title=panel)
+        for number, (panel, points) in enumerate(panels)
+    ]
+    return _picture(means, charts)
+
+
+def _dots(
+    points: Points, means: Points, names: Sequence[str], y: alt.Scale, axis: alt.Axis, last: bool
+) -> alt.LayerChart:
+    x = alt.X("k:O", axis=alt.Axis(title="k", labelAngle=0), scale=alt.Scale(paddingInner=0.4))
+    offset = alt.XOffset("sample:O")
+    fills = alt.Scale(domain=names, range=[KNOWN[name][0] for name in names])
+    shapes = alt.Scale(domain=names, range=[KNOWN[name][1] for name in names])
+    line = chart_of(means).mark_line(stroke=INK, strokeWidth=1.5, opacity=0.6)
+    reach = chart_of(points).mark_rule(stroke=FAINT, strokeWidth=1.5)
+    mark = chart_of(points).mark_point(size=24, opacity=1, strokeOpacity=0)
+    return alt.LayerChart(
+        layer=[
+            line.encode(x=x, y=alt.Y("mean:Q", scale=y, axis=axis)),
+            reach.encode(x=x, xOffset=offset, y=alt.Y("low:Q", scale=y, axis=axis), y2="high:Q"),
+            mark.encode(
+                x=x,
+                xOffset=offset,
+                y=alt.Y("value:Q", scale=y, axis=axis),
+                fill=alt.Fill("how:N", scale=fills, legend=_legend(last)),
+                shape=alt.Shape("how:N", scale=shapes, legend=_legend(last)),
+            ),
+        ]
+    )
 
 
 def stacked(

@@ -1,70 +1,43 @@
 """All results on disk: every table as CSV, Markdown and picture, and all of them on a page.
 
-What is measured in seconds differs from run to run; it stands in files and on a page of its own. All else is the same
-to the byte whenever, and on however many cores, the same protocol is run.
+What is measured in seconds differs from run to run; it stands in files and on a page of its own. So does what the
+classes say together, which may be estimated. All else is the same to the byte whenever, and on however many cores, the
+same protocol is run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from unblur.datasets.catalogue import CONFIGURATIONS
 from unblur.errors import OutputError
 from unblur.output import Outputs
 from unblur.pages.rendering import render
-from unblur.paper import charts, verdicts
+from unblur.paper import charts, joint_page, verdicts
 from unblur.paper.protocol import Attacked, Outcome, Protocol
 from unblur.paper.published import all_quirks
 from unblur.paper.results import Results, ratio
+from unblur.paper.sections import Section
 from unblur.paper.sheets import Column, Sheet, Value
 from unblur.paper.tables import KEY, all_tables, all_times
 from unblur.paper.worked_example import pictures
-from unblur.pictures.style import Picture
 
-PAGE, TIMES = "evaluation.html", "run-times.html"
-
-
-@dataclass(frozen=True)
-class Section:
-    """A table with its pictures, and the files it is also written to."""
-
-    sheet: Sheet
-    drawn: tuple[Picture, ...] = ()
-    folder: str = "tables"
-    folded: bool = False
-
-    @property
-    def pictures(self) -> list[str]:
-        """The pictures, to be put on a page."""
-        return [picture.svg() for picture in self.drawn]
-
-    @property
-    def files(self) -> list[str]:
-        """The files it is written to."""
-        return list(self.contents())
-
-    def contents(self) -> dict[str, bytes]:
-        """Every file, with what is to stand in it."""
-        start = f"{self.folder}/{self.sheet.name}"
-        found = {f"{start}.csv": self.sheet.to_csv().encode(), f"{start}.md": self.sheet.to_markdown().encode()}
-        for picture in self.drawn:
-            found |= {f"{self.folder}/{picture.name}.svg": picture.svg().encode()}
-            found |= {f"{self.folder}/{picture.name}.png": picture.png()}
-        return found
+PAGE, TIMES, JOINT = "evaluation.html", "run-times.html", "joint.html"
 
 
 def write(results: Results, folder: Path) -> Path:
     """Write everything into a folder; return the path of the page."""
-    counted, timed = _sections(results), _timed_sections(results)
+    counted, timed, joint = _sections(results), _timed_sections(results), joint_page.sections(results)
     files: dict[str, bytes] = {}
-    for section in (*counted, *timed):
+    for section in (*counted, *timed, *joint):
         files |= section.contents()
     for sheet in (_all_classes(results), _all_outliers(results)):
         files[f"{sheet.name}.csv"] = sheet.to_csv().encode()
     files[PAGE] = _page(results, counted).encode()
     files[TIMES] = _times_page(results, timed).encode()
+    if joint:
+        files[JOINT] = joint_page.page(results, joint, others=[{"file": PAGE, "text": "The evaluation"}]).encode()
     try:
         for path in files:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -206,7 +179,8 @@ def _page(results: Results, sections: Sequence[Section]) -> str:
         intro=f"{number:,} classes of {len(results.outcomes):,} releases were attacked; {sound}. "
         f"Of the paper's claims in words, on these data: {answers}.",
         about=list(_about(protocol)),
-        protocol=protocol,
+        samples=protocol.samples,
+        seed=protocol.seed,
         sources=list(protocol.sources.values()),
         synthetic=any(source.synthetic for source in protocol.sources.values()),
         sections=sections,
@@ -214,6 +188,7 @@ def _page(results: Results, sections: Sequence[Section]) -> str:
         quirks=all_quirks(),
         others=[
             {"file": TIMES, "text": "Run times (Tables 6 and 7): a page of its own, since measured times differ"},
+            *([{"file": JOINT, "text": joint_page.TITLE + ": a page of its own"}] if results.extras else []),
             {"file": "classes.csv", "text": "All classes, one row each (CSV)"},
             {"file": "outliers.csv", "text": "All sets of outliers, one row each (CSV)"},
         ],
@@ -226,7 +201,8 @@ def _times_page(results: Results, sections: Sequence[Section]) -> str:
         title="Run times (Tables 6 and 7)",
         intro="Measured on this machine; the paper ran on a cluster, with four cores and a solver per class.",
         about=[],
-        protocol=results.protocol,
+        samples=results.protocol.samples,
+        seed=results.protocol.seed,
         sources=list(results.protocol.sources.values()),
         synthetic=any(source.synthetic for source in results.protocol.sources.values()),
         sections=sections,

@@ -44,7 +44,8 @@ RECORDS: Records = "distinct"
 FARTHEST = Decimal(10**9)
 """Larger numbers in a user's file are slips of the pen."""
 KS = (3, 4, 5, 6, 7, 8)
-"""The tables go up to 7, the figures up to 8."""
+LAST_K = 7
+"""The tables end here, the figures go one further."""
 
 
 @dataclass(frozen=True)

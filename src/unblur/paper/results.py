@@ -9,13 +9,14 @@ stands beside it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property
 from statistics import fmean, median
 
 from unblur.datasets.catalogue import CONFIGURATIONS, Configuration, Original
+from unblur.paper.jointly import Extra
 from unblur.paper.protocol import Attacked, Outcome, Protocol, Timing, Timings, Trial
 
 Measure = Callable[[Attacked], Fraction]
@@ -140,6 +141,8 @@ class Results:
     protocol: Protocol
     outcomes: Mapping[Trial, Outcome]
     timings: Mapping[Trial, Timings]
+    extras: Mapping[Trial, Extra] = field(default_factory=dict)
+    """Of the trials whose classes were also attacked together."""
 
     @cached_property
     def points(self) -> list[Point]:

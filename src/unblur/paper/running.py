@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from unblur.errors import ConfigError, OutputError
 from unblur.output import Outputs
+from unblur.paper.jointly import Extra, attack_jointly, joint_trials
 from unblur.paper.protocol import Outcome, Protocol, Timings, Trial, attack, measure
 from unblur.paper.results import Results
 from unblur.scheduling import spread
@@ -20,7 +21,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Logbook:
-    """A folder with a file per trial, and another for its times."""
+    """A folder with a file per trial, another for its times, and one for its classes seen together."""
 
     folder: Path
 
@@ -47,6 +48,16 @@ class Logbook:
         found = _read(self._timings_path(trial))
         return Timings.from_dict(found) if found else None
 
+    def extra(self, trial: Trial) -> Extra | None:
+        """What the classes of a trial say together; None if they were not attacked so."""
+        found = _read(self._extra_path(trial))
+        return Extra.from_dict(found) if found else None
+
+    def extras(self, protocol: Protocol) -> dict[Trial, Extra]:
+        """All that was found out about classes seen together."""
+        found = {trial: self.extra(trial) for trial in protocol.trials}
+        return {trial: extra for trial, extra in found.items() if extra}
+
     def write(self, outcome: Outcome) -> None:
         """Write down a trial."""
         _write(self._outcome_path(outcome.trial), outcome.to_dict())
@@ -55,11 +66,18 @@ class Logbook:
         """Write down how long a trial took."""
         _write(self._timings_path(trial), timings.to_dict())
 
+    def write_extra(self, extra: Extra) -> None:
+        """Write down what the classes of a trial say together."""
+        _write(self._extra_path(extra.trial), extra.to_dict())
+
     def _outcome_path(self, trial: Trial) -> Path:
         return self.folder / "trials" / f"{trial.name}.json"
 
     def _timings_path(self, trial: Trial) -> Path:
         return self.folder / "times" / f"{trial.name}.json"
+
+    def _extra_path(self, trial: Trial) -> Path:
+        return self.folder / "joint" / f"{trial.name}.json"
 
 
 def run_all(
@@ -91,7 +109,43 @@ def run_all(
         protocol,
         {trial: outcome for trial, outcome in outcomes.items() if outcome},
         {trial: timing for trial, timing in timings.items() if timing},
+        logbook.extras(protocol),
     )
+
+
+def run_jointly(
+    results: Results,
+    logbook: Logbook,
+    *,
+    samples: int,
+    seconds: float,
+    jobs: int = 1,
+    scheduler: str | None = None,
+    progress: Progress = lambda done, of: None,
+) -> Results:
+    """Attack the classes of so many samples together; each release has so many seconds.
+
+    Counts that are written down stay; with more time than before, what was estimated is tried again.
+    """
+    protocol = results.protocol
+    trials, known = joint_trials(protocol, samples), results.extras
+    left = [trial for trial in trials if not (trial in known and _is_settled(known[trial], seconds))]
+    done = len(trials) - len(left)
+    progress(done, len(trials))
+    tasks = [(trial, seconds) for trial in left]
+    with closing(spread(_run_jointly, protocol, tasks, jobs=jobs, scheduler=scheduler)) as stream:
+        for number, extra in enumerate(stream, 1):
+            logbook.write_extra(extra)
+            progress(done + number, len(trials))
+    return replace(results, extras=logbook.extras(protocol))
+
+
+def _is_settled(extra: Extra, seconds: float) -> bool:
+    return extra.exact or extra.seconds >= seconds
+
+
+def _run_jointly(protocol: Protocol, trial: Trial, seconds: float) -> Extra:
+    return attack_jointly(trial, protocol.sample(trial), seconds=seconds)
 
 
 def _is_done(logbook: Logbook, trial: Trial, seconds: float | None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from typing import Literal
@@ -39,17 +39,21 @@ class Sheet:
     notes: tuple[str, ...] = ()
     at_least: frozenset[tuple[int, str]] = frozenset()
     """Row numbers and columns of numbers that are lower bounds."""
+    estimates: Mapping[tuple[int, str], str] = field(default_factory=dict)
+    """Row numbers and columns of numbers that are estimates, with the words that say so."""
 
     @cached_property
     def shown(self) -> list[list[str]]:
         """The rows as people read them."""
         return [
-            [self._mark(number, column) + show(value, column.kind) for value, column in self._pairs(row)]
+            [self._marked(number, column, show(value, column.kind)) for value, column in self._pairs(row)]
             for number, row in enumerate(self.rows)
         ]
 
-    def _mark(self, number: int, column: Column) -> str:
-        return "≥ " if (number, column.name) in self.at_least else ""
+    def _marked(self, number: int, column: Column, text: str) -> str:
+        place = (number, column.name)
+        how = self.estimates.get(place)
+        return ("≥ " if place in self.at_least else "") + text + (f" ({how})" if how else "")
 
     def to_csv(self) -> str:
         """Write all digits, for programs."""
