@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from decimal import Decimal
@@ -307,6 +308,21 @@ def test_an_estimate_goes_on_where_it_stopped() -> None:
     assert all(a < b for a, b in zip(*drawn, strict=True))
     tables = further.sample(3)
     assert all(same_release(release, [row for rows in table.rows for row in rows]) for table in tables)
+
+
+def test_an_estimate_goes_on_another_day() -> None:
+    """Written down and taken up again, the draws go on as if nothing had happened."""
+    release = coupled()[0].release
+    first = joint(release, on(release), records="any", exact=False, budget=0.2, seed=3)
+    written = json.loads(json.dumps(first.draws))
+    assert written and all(each["drawn"] for each in written)
+    again = joint(release, on(release), records="any", budget=0.3, seed=3, earlier=written)
+    drawn = [[part.estimate.drawn for part in each.parts if part.estimate] for each in (first, again)]
+    assert all(a < b for a, b in zip(*drawn, strict=True))
+    counted = solve_jointly(release).count
+    assert again.range and counted and again.range.low <= counted.log10 <= again.range.high
+    other_seed = joint(release, on(release), records="any", budget=0.2, seed=4, earlier=written)
+    assert other_seed.draws[0]["seed"] == 4
 
 
 def test_ties_are_said_to_be_open_where_they_matter() -> None:

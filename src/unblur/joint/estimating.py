@@ -10,9 +10,12 @@ The draws that decide about this are not used again.
 
 from __future__ import annotations
 
+import hashlib
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -93,6 +96,32 @@ class Estimator:
                 return estimate
         return self._look()
 
+    @property
+    def state(self) -> dict[str, Any]:
+        """Everything that is needed to go on another day."""
+        return {
+            "system": digest(self._component, self._records),
+            "seed": self._seed,
+            "error": self._error,
+            "drawn": self._drawn,
+            "kept": self._kept,
+            "looks": self._looks,
+            "at_least": str(self._at_least),
+            "limits": sorted(self._start(0.0).kept),
+            "generator": self._rng.bit_generator.state,
+        }
+
+    def resume(self, state: Mapping[str, Any]) -> bool:
+        """Take up an earlier state; False if it belongs to other classes, another seed or another way of counting."""
+        if (state["system"], state["seed"]) != (digest(self._component, self._records), self._seed):
+            return False
+        kept, component = frozenset(state["limits"]), self._component
+        self._proposal = propose(self._grid, component, kept, self._records, most_states=MOST_STATES, known={})
+        self._drawn, self._kept, self._looks = state["drawn"], state["kept"], state["looks"]
+        self._at_least, self._error = int(state["at_least"]), state["error"]
+        self._rng.bit_generator.state = state["generator"]
+        return True
+
     def samples(self, number: int, rng: np.random.Generator) -> Counts:
         """Draw plausible numbers of records per group: as likely as each other, whatever the estimate is."""
         proposal, found = self._start(0.0), list[Counts]()
@@ -143,6 +172,17 @@ class Estimator:
         if self._proposal is None:
             self._proposal = _choose(self._grid, self._component, self._records, self._rng, seconds)
         return self._proposal
+
+
+def digest(component: Component, records: Records) -> str:
+    """A short name of what is estimated: the same for the same classes, rules and way of counting."""
+    system = component.system
+    limits = [system.limits, *(order for choice in component.choices for order in choice)]
+    plain = [[(most, sorted(members)) for most, members in each] for each in limits]
+    sizes = [len(choice) for choice in component.choices]
+    volumes = [each.volume for each in component.groups]
+    whole = (component.numbers, system.sizes, system.owners, volumes, plain, sizes, records)
+    return hashlib.sha256(repr(whole).encode()).hexdigest()
 
 
 def _choose(grid: Grid, component: Component, records: Records, rng: np.random.Generator, seconds: float) -> Proposal:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import fsum, inf, log2, log10, prod
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from unblur.counting.numbers import MOST_BITS, Count
 from unblur.counting.placements import Cell, published_solutions
 from unblur.counting.problem import Records
 from unblur.joint.blending import solve_component
-from unblur.joint.estimating import Estimator
+from unblur.joint.estimating import Estimator, digest
 from unblur.joint.frontier import OutOfReach
 from unblur.joint.parts import Odds, Part
 from unblur.joint.program import Program, joint_program
@@ -110,6 +111,11 @@ class JointResult:
         waiting = sum(not part.exact for part in self.parts)
         return replace(self, parts=tuple(_further(part, budget / max(1, waiting)) for part in self.parts))
 
+    @property
+    def draws(self) -> list[dict[str, Any]]:
+        """The draws behind the estimates, in a form that can be written down and gone on from."""
+        return [part.estimator.state for part in self.parts if part.estimator]
+
     def cell_odds(self, number: int, cell: Cell) -> Odds | None:
         """The odds that a cell holds 0, 1, 2, … records of a subject of the program; None where there is no count."""
         part, owner = self._places[number]
@@ -155,26 +161,33 @@ def joint(
     budget: float | None = None,
     seed: int = 0,
     exact: bool = True,
+    earlier: Sequence[Mapping[str, Any]] = (),
     progress: Progress = lambda done, of: None,
 ) -> JointResult:
     """Count the data sets that could have produced a release, all classes seen together.
 
     The budget, in seconds, holds for everything; without one, the exact engine goes up to its limits, and an estimate
     ends when it is good enough or after a minute per component. With `exact=False` all that is shared is estimated.
+    Estimates whose draws are among the `earlier` ones (`JointResult.draws`) go on from there.
     """
-    records = records or release.config.records
+    start, records = time.monotonic(), records or release.config.records
     program = joint_program(Attack(release, inference))
-    grid, end = program.attack.grid, None if budget is None else time.monotonic() + EXACT_SHARE * budget
+    grid, begun = program.attack.grid, {each["system"]: each for each in earlier}
     parts: list[Part | None] = []
     for done, component in enumerate(program.components):
         progress(done, len(program.components))
-        parts.append(_exactly(Part(grid, component, records), end) if exact or component.plain else None)
-    waiting = [component for component, part in zip(program.components, parts, strict=True) if part is None]
-    for place, component in enumerate(program.components):
-        if parts[place] is None:
-            patience = PATIENCE if budget is None else (1 - EXACT_SHARE) * budget / len(waiting)
-            estimator = Estimator(grid, component, records, seed=seed, error=ERROR / len(waiting))
-            parts[place] = _further(Part(grid, component, records, estimator=estimator), patience)
+        part = Part(grid, component, records)
+        counted = exact and digest(component, records) not in begun
+        end = None if budget is None else start + EXACT_SHARE * budget
+        parts.append(part if component.plain else _exactly(part, end) if counted else None)
+    waiting = [place for place, part in enumerate(parts) if part is None]
+    for left, place in zip(range(len(waiting), 0, -1), waiting, strict=True):
+        component = program.components[place]
+        estimator = Estimator(grid, component, records, seed=seed, error=ERROR / len(waiting))
+        if known := begun.get(digest(component, records)):
+            estimator.resume(known)
+        patience = PATIENCE if budget is None else (start + budget - time.monotonic()) / left
+        parts[place] = _further(Part(grid, component, records, estimator=estimator), patience)
     progress(len(parts), len(parts))
     return JointResult(program, records, tuple(part for part in parts if part is not None))
 
