@@ -286,7 +286,7 @@ def test_a_report_is_written_beside_the_result_and_judges_by_the_gates(unblur: R
     [
         (["--public"], "--public is about the report; say where it goes with --html"),
         (["--html", "report.pdf"], "--html report.pdf: a report is written as .html"),
-        (["--html", "same.html", "--json", "same.html"], "--json and --html name the same file"),
+        (["--html", "same.html", "--json", "same.html"], "two of --json, --html and --draws name the same file"),
         (["--html", "nowhere/report.html"], "nowhere/report.html: the folder nowhere does not exist"),
     ],
 )
@@ -313,3 +313,37 @@ def test_standard_output_that_was_closed_is_no_gate(clinic: Path) -> None:
     done = subprocess.run(["bash", "-c", command], cwd=clinic, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert (clinic / "closed.json").exists()
+
+
+def test_all_classes_together_within_a_budget(unblur: Run, clinic: Path) -> None:
+    """Four attributes are estimated; a second run goes on from the draws of the first."""
+    options = ["-c", "release.toml", "--attack", "joint", "--budget", "6s", "--draws", "draws.json"]
+    done = unblur("audit", "release.csv", *options, "--json", "joint.json", "--truth", "clinic.csv")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "All classes together:" in done.stdout and "The raw table is among them." in done.stdout
+    found = json.loads((clinic / "joint.json").read_text())
+    jsonschema.validate(found, SCHEMA)
+    joint = found["joint"]
+    assert joint["log10_joint"] <= joint["log10_class"] < joint["log10_lr"] and joint["truth_feasible"]
+    first = json.loads((clinic / "draws.json").read_text())["estimates"]
+    if joint["exact"]:
+        assert joint["solutions"] and not first
+        return
+    assert joint["solutions"] is None and joint["interval"] and ", estimated" in done.stdout
+    again = unblur("audit", "release.csv", *options)
+    assert again.returncode == 0 and again.stdout.splitlines()[-1] == "draws: draws.json"
+    second = json.loads((clinic / "draws.json").read_text())["estimates"]
+    assert [each["drawn"] for each in second] > [each["drawn"] for each in first]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--draws", "d.json"], "--draws is about all classes together; ask for them with --attack joint"),
+        (["--attack", "joint", "--draws", "clinic.csv"], "clinic.csv: not a file of draws that unblur wrote; name"),
+        (["--attack", "joint", "--draws", "release.toml"], "release.toml: not a file of draws that unblur wrote; name"),
+    ],
+)
+def test_what_is_no_file_of_draws_is_refused(unblur: Run, clinic: Path, options: list[str], problem: str) -> None:
+    done = unblur("audit", "release.csv", "-c", "release.toml", *options)
+    assert done.returncode == 2 and done.stderr.startswith(f"unblur: {problem}") and done.stdout == ""

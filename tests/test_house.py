@@ -55,7 +55,7 @@ LAYERS = [
     ["unblur.explanations"],
     ["unblur.risk", "unblur.explaining"],
     ["unblur.findings", "unblur.detecting"],
-    ["unblur.together"],
+    ["unblur.together", "unblur.drawing"],
     ["unblur.sources"],
     ["unblur.cells", "unblur.output", "unblur.reading"],
     ["unblur.truth", "unblur.leaks", "unblur.arx.replaying", "unblur.projects"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -46,6 +47,7 @@ def audit(
     scheduler: str | None = None,
     budget: float | None = None,
     seed: int = 0,
+    earlier: Sequence[Mapping[str, Any]] = (),
     progress: Progress = lambda done, of: None,
     on_interrupt: Literal["raise", "keep"] = "raise",
 ) -> Audit:
@@ -55,7 +57,8 @@ def audit(
     is that of its CSV file, if it cannot be told. With `replay=True` it is anonymized again, and the rows are compared.
     `mechanism` and `records` stand in the config of the release; here they can be replaced.
     `attack="joint"` also looks at all classes together (`audit.together`): exactly where that can be done, else by an
-    estimate, whose draws have the `seed`. `engine="cpsat"` enumerates as the paper does.
+    estimate, whose draws have the `seed`, and go on from `earlier` ones (`audit.together.result.draws`).
+    `engine="cpsat"` enumerates as the paper does.
     `budget` limits the time in seconds, and what was not done is said. `jobs` processes share the work, or the Dask
     cluster at the address `scheduler`. `ablation=True` also counts with each rule left out. `on_interrupt="keep"` makes
     of Ctrl-C what it makes of a budget that is used up.
@@ -113,7 +116,15 @@ def audit(
     together = None
     if attack == "joint" and not work.stopped:
         try:
-            found = joint(plan.release, inference, records=settings.records, budget=work.seconds_left(), seed=seed)
+            found = joint(
+                plan.release,
+                inference,
+                records=settings.records,
+                budget=work.seconds_left(),
+                seed=seed,
+                earlier=earlier,
+                progress=progress,
+            )
             feasible = found.program.allows(known_rows.all) if known_rows else None
             left = work.seconds_left()
             together = Together(found, feasible, tuple(standings(found, PATIENCE if left is None else left)))

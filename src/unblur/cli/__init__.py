@@ -184,6 +184,9 @@ def _audit(
     budget: Annotated[
         str | None, typer.Option(help="Stop after this time, as in 60s, and say what was not done.")
     ] = None,
+    draws: Annotated[
+        Path | None, typer.Option(help="Keep the draws of joint estimates here; the next run goes on from them.")
+    ] = None,
     encoding: Encoding = None,
 ) -> None:
     """Show what a release gives away."""
@@ -207,6 +210,7 @@ def _audit(
         jobs=jobs,
         scheduler=scheduler,
         budget=budget,
+        draws=draws,
         encoding=encoding,
     )
 

@@ -15,6 +15,7 @@ from unblur.cli.progress import Show, progress_bar
 from unblur.cli.screen import FAILED, MISFIT
 from unblur.cli.times import parse_budget
 from unblur.config import Config, Mechanism
+from unblur.drawing import draws_text, read_draws
 from unblur.errors import ConfigError
 from unblur.gates import Gate
 from unblur.output import Outputs, check_target
@@ -37,6 +38,7 @@ def run(
     public: bool = False,
     fail_on: Sequence[str] = (),
     budget: str | None = None,
+    draws: Path | None = None,
     truth: str | None = None,
     encoding: str | None = None,
     **options: Any,
@@ -50,8 +52,11 @@ def run(
         raise ConfigError("only one of the release and the truth can come from standard input")
     if public and html is None:
         raise ConfigError("--public is about the report; say where it goes with --html")
+    if draws is not None and options.get("attack") != "joint":
+        raise ConfigError("--draws is about all classes together; ask for them with --attack joint")
     options["budget"] = parse_budget(budget) if budget else None
-    targets = _targets(json, html)
+    options["earlier"] = read_draws(draws) if draws is not None else ()
+    targets = _targets(json, html, draws)
     told: tuple[str, ...] = ()
     if project:
         _check_project_options(config, truth)
@@ -75,22 +80,25 @@ def run(
             outputs.write_text(Path(json), result.to_json())
         if html is not None:
             outputs.write_text(html, result.to_html(public=public, gates=gates))
+        if draws is not None and result.together is not None:
+            outputs.write_text(draws, draws_text(result.together.result.draws))
     if json == "-":
         sys.stdout.write(result.to_json())
     else:
         print("\n".join([*told, *describe(result)]))
         for target in targets:
-            print(f"{'report' if target is html else 'result'}: {target}")
+            print(f"{'report' if target is html else 'draws' if target is draws else 'result'}: {target}")
     conclude(result, gates)
 
 
-def _targets(json: str | None, html: Path | None) -> list[Path]:
-    """The files to be written, which must be two."""
-    found = [*([Path(json)] if json is not None and json != "-" else []), *([html] if html is not None else [])]
+def _targets(json: str | None, html: Path | None, draws: Path | None) -> list[Path]:
+    """The files to be written, no two of them the same."""
+    given = (Path(json) if json is not None and json != "-" else None, html, draws)
+    found = [each for each in given if each is not None]
     if html is not None and html.suffix.lower() != ".html":
         raise ConfigError(f"--html {html}: a report is written as .html")
     if len({each.resolve() for each in found}) < len(found):
-        raise ConfigError("--json and --html name the same file")
+        raise ConfigError("two of --json, --html and --draws name the same file")
     return found
 
 

@@ -172,7 +172,7 @@ def joint(
     """
     start, records = time.monotonic(), records or release.config.records
     program = joint_program(Attack(release, inference))
-    grid, begun = program.attack.grid, {each["system"]: each for each in earlier}
+    grid, begun = program.attack.grid, {each["system"]: each for each in earlier if each["seed"] == seed}
     parts: list[Part | None] = []
     for done, component in enumerate(program.components):
         progress(done, len(program.components))
