@@ -91,3 +91,15 @@ def test_a_class_is_described_by_plain_numbers(place: int) -> None:
 def test_without_time_nothing_is_said() -> None:
     release = next(release for release in some_releases() if list(standings(solved(release), None)))
     assert list(standings(solved(release), -1.0)) == []
+
+
+def test_odds_of_an_estimate_are_near_the_exact_ones() -> None:
+    release = next(each for each in some_releases() if any(not part.component.plain for part in solved(each).parts))
+    exact = {each.number: each for each in standings(solved(release), None)}
+    guessed = {each.number: each for each in standings(solved(release, exact=False), None)}
+    assert set(exact) == set(guessed)
+    for number, each in guessed.items():
+        assert each.draws and each.left is None and each.odds and exact[number].odds
+        for (cell, odds), (same, true) in zip(each.odds, exact[number].odds or (), strict=True):
+            assert cell == same
+            assert abs(float(odds[0]) - float(true[0])) < 5 / each.draws**0.5

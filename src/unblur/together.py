@@ -120,6 +120,7 @@ class Together:
             "factor": finite(self.factor(standing)),
             "certain_records": sum(standing.certain.values()),
             "impossible_cells": standing.impossible,
+            "estimated_from": standing.draws,
             "singling_out_probability": None if standing.singling_out is None else float(standing.singling_out),
             "cells": None
             if standing.odds is None

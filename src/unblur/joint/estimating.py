@@ -33,6 +33,8 @@ PILOT = 2_000
 BATCH = 4_000
 MOST_STATES = 150_000
 """How many states the simpler system may have."""
+MOST_REMEMBERED = 10_000
+"""So many plausible draws are remembered."""
 GOOD_SHARE = 0.5
 """When so many draws are kept, no more limits are added."""
 FIRST_LOOK = 8_000
@@ -84,6 +86,7 @@ class Estimator:
         self._rng = np.random.default_rng([seed, *component.numbers])
         self._drawn = self._kept = self._looks = self._at_least = 0
         self._proposal: Proposal | None = None
+        self._plausible_draws: list[Counts] = []
 
     def run(self, seconds: float, precision: float) -> Estimate:
         """Draw for so many seconds, or until the interval is as narrow as wished; go on from the draws before."""
@@ -95,6 +98,11 @@ class Estimator:
             if self._drawn == wanted and (estimate := self._look()).precision <= precision:
                 return estimate
         return self._look()
+
+    @property
+    def plausible(self) -> Counts:
+        """Plausible numbers of records per group, a row for each draw that was kept; not more than odds need."""
+        return np.concatenate(self._plausible_draws) if self._plausible_draws else np.empty((0, 0), np.int16)
 
     @property
     def state(self) -> dict[str, Any]:
@@ -150,6 +158,8 @@ class Estimator:
         good = self._plausible(proposal, drawn)
         self._drawn += len(drawn)
         self._kept += len(good)
+        if sum(map(len, self._plausible_draws)) < MOST_REMEMBERED:
+            self._plausible_draws.append(good)
         system, groups = self._component.system, self._component.groups
         for counts in good[: 1 if self._at_least else 20].tolist():
             self._at_least = max(self._at_least, weight_of(system, groups, self._records, counts))

@@ -86,15 +86,22 @@ class Part:
 
     def all_odds(self, owner: int) -> Iterator[tuple[Cell, Odds]]:
         """The odds of every free cell of a class; those of a group depend on the volume of the cell only."""
-        assert self.solved
         for group in self.groups_of(owner):
-            held, known = self.solved.held(group), dict[int, Odds]()
+            held, known = self._held(group), dict[int, Odds]()
             for piece in self.component.groups[group].pieces:
                 for cell in self.grid.cells(piece):
                     volume = self._volume(cell)
                     if volume not in known:
                         known[volume] = self._in_cell(held, group, volume)
                     yield cell, known[volume]
+
+    def _held(self, group: int) -> Odds:
+        """The odds that a group holds 0, 1, 2, … records; where there is an estimate, their share among the draws."""
+        if self.solved:
+            return self.solved.held(group)
+        assert self.estimator
+        drawn = self.estimator.plausible[:, group]
+        return [int(n) / len(drawn) for n in np.bincount(drawn)]
 
     def _volume(self, cell: Cell) -> int:
         return self.grid.volume(tuple((position, position + 1) for position in cell))

@@ -33,19 +33,21 @@ class Standing:
     """How many of its raw data sets go along with the others, on average over what the others may hold together."""
     certain: dict[Cell, int]
     """Cells that hold records of it for sure, and at least how many."""
-    impossible: int
-    """Free cells that hold none of its records for sure."""
+    impossible: int | None
+    """Free cells that hold none of its records for sure; None if only an estimate is known."""
     singling_out: Fraction | None
     """The probability that some cell holds exactly one of its records."""
     odds: tuple[tuple[Cell, Odds], ...] | None
     """For each free cell the odds that it holds 0, 1, 2, … of its records; None if the cells are too many."""
+    draws: int | None = None
+    """If the odds are estimates: how many plausible tables they were taken from."""
 
 
 def standings(result: JointResult, seconds: float | None) -> Iterator[Standing]:
     """Tell how each class stands that others say something about; stop when time is up."""
     end = None if seconds is None else time.monotonic() + seconds
     for part in result.parts:
-        if part.component.plain or not part.solved or not part.solved.solutions:
+        if part.component.plain or not _is_plausible(part):
             continue
         for owner, number in enumerate(part.component.numbers):
             try:
@@ -58,6 +60,11 @@ def standings(result: JointResult, seconds: float | None) -> Iterator[Standing]:
 def _standing(part: Part, owner: int, number: int) -> Standing:
     groups = part.groups_of(owner)
     cells = sum(part.component.groups[group].cells for group in groups)
+    if part.estimator:
+        # What is certain for the class alone is certain all the same.
+        odds = tuple(part.all_odds(owner)) if cells <= MOST_CELLS else None
+        sure, draws = part.classes[owner].certain(), len(part.estimator.plausible)
+        return Standing(number, None, sure, None, None, odds, draws)
     return Standing(
         number,
         _left(part, owner),
@@ -66,6 +73,13 @@ def _standing(part: Part, owner: int, number: int) -> Standing:
         part.singling_out(owner),
         tuple(part.all_odds(owner)) if cells <= MOST_CELLS else None,
     )
+
+
+def _is_plausible(part: Part) -> bool:
+    """Whether some table is known."""
+    if part.estimator:
+        return len(part.estimator.plausible) > 0
+    return part.solved is not None and part.solved.solutions > 0
 
 
 def _left(part: Part, owner: int) -> Fraction | None:
