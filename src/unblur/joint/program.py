@@ -17,9 +17,9 @@ volume. Classes that share no rule are independent of each other: they fall into
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from operator import or_
 
 import numpy as np
@@ -109,7 +109,7 @@ def joint_program(attack: Attack) -> Program:
     caps = Caps.of_subjects(atoms, book.own())
     rules = thin(book.shared(), caps)
     orders = open_orders(book, caps, rules)
-    components = _components(atoms, caps, rules, orders.choices)
+    components = _Parting(atoms, caps, rules, orders.choices).components()
     return Program(attack, subjects, tuple(components), tuple(_reasons(book, caps, rules, orders)))
 
 
@@ -131,40 +131,60 @@ def _reasons(book: RuleBook, caps: Caps, rules: Sequence[Rule], orders: Orders) 
         yield MISSING
 
 
-def _components(atoms: Atoms, caps: Caps, rules: Sequence[Rule], choices: Sequence[Choice]) -> Iterator[Component]:
-    """Part the program into classes that have to do with each other."""
-    optional = dict.fromkeys(rule for choice in choices for order in choice for rule in order)
-    everything = [*rules, *optional]
-    place_of = {rule: len(rules) + place for place, rule in enumerate(optional)}
-    signatures: list[list[int]] = [[] for _ in atoms.owners]
-    for number, rule in enumerate(everything):
-        for atom in bits(rule.atoms):
-            signatures[atom].append(number)
-    merged: dict[int, dict[tuple[int, ...], list[int]]] = defaultdict(lambda: defaultdict(list))
-    for atom, (owner, signature) in enumerate(zip(atoms.owners.tolist(), signatures, strict=True)):
-        merged[owner][tuple(signature)].append(atom)
-    linked = [rule.atoms for rule in rules] + [_union(choice) for choice in choices]
-    for members in _connected(len(atoms.subjects), [caps.owners(each) for each in linked]):
-        keys = [(owner, signature) for owner in members for signature in merged[owner]]
-        groups = tuple(atoms.measure(merged[owner][signature]) for owner, signature in keys)
-        here = sorted({number for _, signature in keys for number in signature})
-        limits = {
-            n: (everything[n].most, frozenset(g for g, (_, signature) in enumerate(keys) if n in signature))
-            for n in here
-        }
-        open_ = tuple(
-            tuple(tuple(limits[place_of[rule]] for rule in order) for order in choice)
-            for choice in choices
-            if caps.owners(_union(choice))[0] in members
+@dataclass(frozen=True)
+class _Parting:
+    """Parts the program into classes that have to do with each other."""
+
+    atoms: Atoms
+    caps: Caps
+    rules: Sequence[Rule]
+    choices: Sequence[Choice]
+
+    def components(self) -> Iterator[Component]:
+        linked = [rule.atoms for rule in self.rules] + [_union(choice) for choice in self.choices]
+        for members in _connected(len(self.atoms.subjects), [self.caps.owners(each) for each in linked]):
+            yield self._component(members)
+
+    def _component(self, members: Sequence[int]) -> Component:
+        keys = [(owner, signature) for owner in members for signature in self._merged[owner]]
+        groups = tuple(self.atoms.measure(self._merged[owner][signature]) for owner, signature in keys)
+        places: dict[Rule, set[int]] = defaultdict(set)
+        for group, (_, signature) in enumerate(keys):
+            for number in signature:
+                places[self._everything[number]].add(group)
+        certain = [rule for rule in self.rules if rule in places]
+
+        def limits(rules: Iterable[Rule]) -> Limits:
+            return tuple((rule.most, frozenset(places[rule])) for rule in rules)
+
+        choices = tuple(
+            tuple(limits(order) for order in choice)
+            for choice in self.choices
+            if self.caps.owners(_union(choice))[0] in members
         )
-        place = {owner: index for index, owner in enumerate(members)}
-        targets = tuple(atoms.subjects[owner] for owner in members)
-        sizes = tuple(target.subject.size for target in targets)
-        certain = tuple(limits[n] for n in here if n < len(rules))
-        system = System(sizes, tuple(place[owner] for owner, _ in keys), certain)
-        own = {rule for owner in members for rule in caps.own[owner]}
-        plain = len(members) == 1 and not open_ and all(rules[number] in own for number in here)
-        yield Component(targets, tuple(members), groups, system, open_, plain)
+        targets = tuple(self.atoms.subjects[owner] for owner in members)
+        owners = tuple(members.index(owner) for owner, _ in keys)
+        system = System(tuple(target.subject.size for target in targets), owners, limits(certain))
+        own = {rule for owner in members for rule in self.caps.own[owner]}
+        plain = len(members) == 1 and not choices and own.issuperset(certain)
+        return Component(targets, tuple(members), groups, system, choices, plain)
+
+    @cached_property
+    def _everything(self) -> list[Rule]:
+        """The rules that hold, and those that hold in some order."""
+        return list(dict.fromkeys([*self.rules, *(rule for each in self.choices for order in each for rule in order)]))
+
+    @cached_property
+    def _merged(self) -> Mapping[int, Mapping[tuple[int, ...], list[int]]]:
+        """Per class its atoms by the rules that they lie in."""
+        signatures: list[list[int]] = [[] for _ in self.atoms.owners]
+        for number, rule in enumerate(self._everything):
+            for atom in bits(rule.atoms):
+                signatures[atom].append(number)
+        merged: dict[int, dict[tuple[int, ...], list[int]]] = defaultdict(lambda: defaultdict(list))
+        for atom, (owner, signature) in enumerate(zip(self.atoms.owners.tolist(), signatures, strict=True)):
+            merged[owner][tuple(signature)].append(atom)
+        return merged
 
 
 def _union(choice: Choice) -> int:
