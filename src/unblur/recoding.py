@@ -120,12 +120,12 @@ def global_recoding(
 
 
 def expected_seconds(lattice: Lattice, cells: int, k: int) -> float:
-    """Estimate how long a local recoding takes, within a factor of a few.
+    """Estimate how long a local recoding takes, within a factor of a few, from what was measured.
 
-    Measured: the looks grow far more slowly than the lattice (0.3 million at 1 million states, 0.8 at 60 million). Each
-    goes through the cells that remain, and so does each step, of which there is at most one for k cells.
+    The looks grow far more slowly than the lattice and the cells. Each goes through the cells that remain, and so does
+    each step, of which there is at most one for k cells.
     """
-    looks = min(lattice.size, 6_000 * lattice.size**0.27)
+    looks = min(lattice.size, 250 * lattice.size**0.27 * cells**0.35)
     return float(looks * (60e-6 + 1.5e-9 * cells) + 5e-9 * cells * cells / k)
 
 

@@ -155,7 +155,6 @@ class _Half:
         self.layers = np.indices(shape).reshape(len(shape), len(order)).T[order] + np.array(self._finest, dtype=int)
         self._places = np.zeros([tree.height + 1 for tree in lattice.hierarchies[start:end]], dtype=np.int64)
         self._places[tuple(slice(low, None) for low in self._finest)] = np.argsort(order).reshape(shape)
-
         self.below, self.mask = lru_cache(KEPT)(self._below), lru_cache(KEPT)(self._mask)
 
     def place(self, layers: State) -> int:
