@@ -58,7 +58,7 @@ def test_what_is_not_looked_at_changes_nothing(case: tuple[Lattice, list[Record]
 
 
 def test_what_is_not_looked_at_changes_nothing_in_wide_lattices() -> None:
-    for seed in range(examples(5)):
+    for seed in range(examples(2)):
         rng = np.random.default_rng(seed)
         sizes = [8 * int(factor) for factor in rng.choice([1, 2, 3], 5)]
         lattice = Lattice([halves(Decimal(0), Decimal(size), layers=4) for size in sizes], (seed % 2,) * 5)
@@ -168,9 +168,9 @@ def test_millions_of_states_are_recoded_with_looks_at_few() -> None:
     tree = halves(Decimal(0), Decimal(160), layers=5)
     lattice = Lattice([tree] * 9, (1,) * 9)
     rng = np.random.default_rng(0)
-    records = [tuple(record) for record in rng.integers(0, 160, (25, 9)).tolist()]
+    records = [tuple(record) for record in rng.integers(0, 160, (16, 9)).tolist()]
     recoding = agree_with_greed(lattice, records, 5)
-    assert lattice.size > 1_900_000 and len(recoding.iterations) > 2
+    assert lattice.size > 1_900_000 and len(recoding.iterations) > 1
     one = global_recoding(histogram_of(lattice, records), lattice, k=5, suppression_limit=Fraction(1, 2))
     assert lattice.key(one.iterations[0].state) > lattice.key(recoding.iterations[0].state)
 

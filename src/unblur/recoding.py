@@ -34,7 +34,7 @@ Progress = Callable[[int, int], None]
 
 MOST_RIVALS = 20
 """How many rivals of a state an iteration lists."""
-LONG, TOO_LONG = 10 * 60, 24 * 3600
+LONG, TOO_LONG = 10 * 60, 3 * 24 * 3600
 """Seconds that are worth a warning, and that are refused."""
 
 
@@ -123,10 +123,11 @@ def expected_seconds(lattice: Lattice, cells: int, k: int) -> float:
     """Estimate how long a local recoding takes, within a factor of a few, from what was measured.
 
     The looks grow far more slowly than the lattice and the cells. Each goes through the cells that remain, and so does
-    each step, of which there is at most one for k cells.
+    each step, of which there is at most one for each state, and for k cells.
     """
     looks = min(lattice.size, 250 * lattice.size**0.27 * cells**0.35)
-    return float(looks * (60e-6 + 1.5e-9 * cells) + 5e-9 * cells * cells / k)
+    steps = min(lattice.size, cells / k)
+    return float(looks * (60e-6 + 1.5e-9 * cells) + steps * 5e-9 * cells)
 
 
 def check_time(lattice: Lattice, cells: int, k: int) -> str | None:
