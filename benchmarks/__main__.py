@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import audits, engines, growth, others, rows, states
+from benchmarks import audits, engines, growth, others, rows, states, wide
 from benchmarks.reporting import machine
 
 BENCHMARKS: dict[str, Callable[..., str]] = {
@@ -17,6 +17,7 @@ BENCHMARKS: dict[str, Callable[..., str]] = {
     "engines": engines.run,
     "audits": audits.run,
     "others": others.run,
+    "wide": wide.run,
 }
 
 

@@ -4,14 +4,18 @@ from decimal import Decimal
 from fractions import Fraction
 from itertools import chain
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.literal import LiteralRecoder
 from tests.strategies import examples, lattices
+from unblur import walk
 from unblur.errors import ConfigError
 from unblur.hierarchy import from_cuts, halves
-from unblur.lattice import Lattice
+from unblur.lattice import Lattice, State
+from unblur.walk import Walk
 
 
 @given(lattices())
@@ -50,8 +54,57 @@ def test_an_attribute_with_a_single_value_loses_nothing() -> None:
     assert lattice.loss((0,)) == lattice.loss((1,)) == 0
 
 
-def test_more_than_a_million_states_are_refused_with_their_count() -> None:
+def test_too_many_states_are_refused_with_their_count() -> None:
     tree = halves(Decimal(0), Decimal(64), layers=7)
-    Lattice([tree] * 7, (1,) * 7).check_size()
-    with pytest.raises(ConfigError, match=r"2,097,152 states \(8 x 8 x 8 x 8 x 8 x 8 x 8\)"):
-        Lattice([tree] * 7, (0,) * 7).check_size()
+    Lattice([tree] * 10, (1,) * 10).check_size()
+    with pytest.raises(ConfigError, match=r"1,073,741,824 states \(8 x 8 x .*at most 1,000,000,000 are .*: drop attr"):
+        Lattice([tree] * 10, (0,) * 10).check_size()
+
+
+@given(lattices())
+@settings(max_examples=examples(200), deadline=None)
+def test_a_walk_goes_through_the_groups(lattice: Lattice) -> None:
+    assert list(Walk(lattice)) == list(lattice.groups())
+
+
+@given(lattices(), st.integers(1, 5), st.integers(1, 20))
+@settings(max_examples=examples(200), deadline=None)
+def test_bands_tear_no_tie_apart(lattice: Lattice, few: int, many: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(walk, "FEW", few)
+        patch.setattr(walk, "MANY", many)
+        assert list(Walk(lattice)) == list(lattice.groups())
+
+
+def test_a_walk_over_thousands_of_tied_states_goes_through_the_groups() -> None:
+    lattice = Lattice([halves(Decimal(0), Decimal(64), layers=4)] * 7, (1,) * 7)
+    assert lattice.size > 3 * walk.FEW
+    assert list(Walk(lattice)) == list(lattice.groups())
+
+
+@given(lattices(), st.integers(0, 2**32 - 1), st.integers(1, 50))
+@settings(max_examples=examples(200), deadline=None)
+def test_states_crossed_out_on_the_way_are_left_out_with_all_finer_ones(lattice: Lattice, seed: int, few: int) -> None:
+    rng, states = np.random.default_rng(seed), list(lattice.states())
+    crossed, met = [], []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(walk, "FEW", few)
+        way = Walk(lattice)
+        for tied in way:
+            met.append(tied)
+            if rng.random() < 0.5:
+                crossed.append((len(met), states[rng.integers(len(states))]))
+                way.cross_out(crossed[-1][1])
+                assert way.is_crossed_out(crossed[-1][1]) or lattice.key(crossed[-1][1]) < lattice.key(tied[0])
+    left = list(lattice.groups())
+    for number, tied in enumerate(met):
+        known = [state for after, state in crossed if after <= number]
+        left = [tuple(s for s in group if not any(finer(s, state) for state in known)) for group in left]
+        left = [group for group in left if group]
+        assert left.pop(0) == tied
+    known = [state for _, state in crossed]
+    assert all(any(finer(s, state) for state in known) for group in left for s in group)
+
+
+def finer(state: State, other: State) -> bool:
+    return all(mine <= its for mine, its in zip(state, other, strict=True))

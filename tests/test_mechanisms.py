@@ -15,11 +15,11 @@ from unblur.config import Config, Mechanism, QuasiIdentifier
 from unblur.counting.cpsat import enumerate_program
 from unblur.counting.placements import Placements
 from unblur.hierarchy import from_cuts, from_rows, halves
-from unblur.histogram import Remaining
 from unblur.lattice import Lattice
 from unblur.mechanisms import GreedyInference, IterativeInference, is_finer
 from unblur.program import build_program
 from unblur.release import EquivalenceClass, Release
+from unblur.remaining import Remaining
 
 Home = tuple[tuple[int, ...], tuple[int, ...]]
 

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from unblur.arx.recoding import ArxIteration
+from unblur.arx.recoding import ArxIteration, check_searchable
 from unblur.arx.replaying import in_column_order, recode_as_arx
 from unblur.arx.settings import ArxSettings
 from unblur.cells import assign_cells
@@ -20,7 +20,7 @@ from unblur.engines import engine_errors
 from unblur.errors import ConfigError, TableError, UnblurWarning
 from unblur.labels import ROOT_LABEL
 from unblur.output import RECORDS, Outputs, check_rows_target, has_groups, read_back, write_rows
-from unblur.recoding import Iteration, Progress, Recoding, global_recoding, local_recoding
+from unblur.recoding import Iteration, Progress, Recoding, check_time, global_recoding, local_recoding
 from unblur.release import Release
 from unblur.sources import open_table
 from unblur.tables import ROW, Table
@@ -174,6 +174,8 @@ def anonymize(
             "a suppression limit is for global recoding; local recoding suppresses what no class can hold"
         )
     arx = config.mechanism if config.mechanism and config.mechanism.name == "arx" and recoding == "local" else None
+    if arx:
+        check_searchable(config.lattice)
     config.lattice.check_size()
     workspace = Workspace(threads=threads)
     source = open_table(table, workspace, columns=[each.name for each in config.quasi_identifiers], encoding=encoding)
@@ -187,7 +189,9 @@ def anonymize(
         more = f"; {len(problems) - 1} more problems" if len(problems) > 1 else ""
         raise TableError(f"{problems[0]}{more}")
     histogram = cells.histogram()
-    for note in (*source.notes, *cells.off_step(), *problems, *_too_few(config, histogram.records)):
+    slow = check_time(lattice, len(histogram.counts), config.k) if recoding == "local" and not arx else None
+    few = _too_few(config, histogram.records)
+    for note in (*source.notes, *cells.off_step(), *problems, *few, *([slow] if slow else [])):
         warnings.warn(note, UnblurWarning, stacklevel=2)
     decided: Recoding
     if arx:

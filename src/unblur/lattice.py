@@ -24,8 +24,8 @@ State = tuple[int, ...]
 Segment = tuple[int, ...]
 """One node, by its rank in the state's layer, per attribute."""
 
-MOST_STATES = 1_000_000
-"""A larger lattice is refused: every state may have to be tried."""
+MOST_STATES = 1_000_000_000
+"""A larger lattice is refused: a bit is kept for every state."""
 
 
 @dataclass(frozen=True)
@@ -57,22 +57,34 @@ class Lattice:
         """The state with every attribute at its root."""
         return tuple(tree.height for tree in self.hierarchies)
 
+    @cached_property
+    def weights(self) -> list[list[int]]:
+        """For each attribute and layer, `1 + Q` times a constant of the attribute that makes it an integer."""
+        factors = [[self._factor(i, layer) for layer in layers] for i, layers in enumerate(self.layers)]
+        scales = [math.lcm(*(factor.denominator for factor in row)) for row in factors]
+        return [[int(factor * scale) for factor in row] for row, scale in zip(factors, scales, strict=True)]
+
     def states(self) -> Iterator[State]:
         """Go through the states in lattice order: the last attribute fastest."""
         return product(*self.layers)
 
-    def check_size(self) -> None:
+    def check_size(self, most: int = MOST_STATES, why: str = "are accepted") -> None:
         """Refuse a lattice that would take too long."""
-        if self.size > MOST_STATES:
-            raise ConfigError(
-                f"the lattice has {self.size:,} states ({' x '.join(str(len(r)) for r in self.layers)}); "
-                f"at most {MOST_STATES:,} are accepted: drop attributes or layers"
-            )
+        if self.size > most:
+            raise ConfigError(f"the lattice has {self.shape}; at most {most:,} {why}: drop attributes or layers")
+
+    @property
+    def shape(self) -> str:
+        """How many states there are, in words."""
+        return f"{self.size:,} states ({' x '.join(str(len(layers)) for layers in self.layers)})"
 
     def groups(self) -> Iterator[tuple[State, ...]]:
-        """Go through the states from least to most loss, those tied on loss, c1 and c2 together, in lattice order."""
+        """Go through the states from least to most loss, those tied on loss, c1 and c2 together, in lattice order.
+
+        All states are listed; `walk.Walk` lists none that is crossed out, nor those far ahead.
+        """
         keys: list[tuple[int, int, int]] = [(1, 0, 0)]
-        for weights, layers, share in zip(self._weights, self.layers, self._height_shares, strict=True):
+        for weights, layers, share in zip(self.weights, self.layers, self._height_shares, strict=True):
             steps = [(weight, layer, layer * share) for weight, layer in zip(weights, layers, strict=True)]
             keys = [(w * dw, c1 + d1, c2 + d2) for w, c1, c2 in keys for dw, d1, d2 in steps]
         ordered = sorted(zip(keys, self.states(), strict=True))
@@ -82,7 +94,7 @@ class Lattice:
     def key(self, state: State) -> tuple[int, int, int]:
         """What orders the states: loss, c1 and c2, each brought to a whole number."""
         places = [(layer - low, layer) for layer, low in zip(state, self.finest, strict=True)]
-        loss = math.prod(weights[place] for weights, (place, _) in zip(self._weights, places, strict=True))
+        loss = math.prod(weights[place] for weights, (place, _) in zip(self.weights, places, strict=True))
         c2 = sum(layer * share for (_, layer), share in zip(places, self._height_shares, strict=True))
         return loss, sum(state), c2
 
@@ -99,13 +111,6 @@ class Lattice:
         """Average the layers relative to their heights."""
         heights = self.top
         return sum((Fraction(layer, h) for layer, h in zip(state, heights, strict=True)), Fraction(0)) / len(state)
-
-    @cached_property
-    def _weights(self) -> list[list[int]]:
-        """For each attribute and layer, `1 + Q` times a constant of the attribute that makes it an integer."""
-        factors = [[self._factor(i, layer) for layer in layers] for i, layers in enumerate(self.layers)]
-        scales = [math.lcm(*(factor.denominator for factor in row)) for row in factors]
-        return [[int(factor * scale) for factor in row] for row, scale in zip(factors, scales, strict=True)]
 
     @cached_property
     def _height_shares(self) -> list[int]:

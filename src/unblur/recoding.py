@@ -6,27 +6,36 @@ order: *every group of at least k remaining records becomes a class*. Only among
 third criterion decide, which depends on what remains, so it is asked again after every pick. The top state is never
 applied; what is left then is suppressed.
 
+A state under which no group of k remains is passed over, and most of those need neither be looked at (`frontier`) nor
+listed (`walk`): that is what makes lattices of many millions of states feasible.
+
 The pass sees the rows only as a `Histogram`: how many fall in each occupied cell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 
+from unblur.errors import ConfigError
+from unblur.frontier import Frontier
 from unblur.hierarchy import Ranks
-from unblur.histogram import Histogram, Remaining
+from unblur.histogram import Histogram
 from unblur.lattice import Lattice, State
 from unblur.release import EquivalenceClass
+from unblur.remaining import FAILURE, Group, Look, Remaining
+from unblur.walk import Walk
 
 Progress = Callable[[int, int], None]
-"""Called with the number of states done and of all states."""
+"""Called with the number of records in classes so far and of all records."""
 
 MOST_RIVALS = 20
 """How many rivals of a state an iteration lists."""
+LONG, TOO_LONG = 10 * 60, 3 * 24 * 3600
+"""Seconds that are worth a warning, and that are refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +77,18 @@ def local_recoding(
     histogram: Histogram, lattice: Lattice, *, k: int, progress: Progress = lambda done, of: None
 ) -> Recoding:
     """Carve classes out of the histogram, cheapest state first, until no group reaches k."""
-    remaining = Remaining(histogram, lattice, k)
-    hopeless = _DownSet(lattice)
+    remaining, walk = Remaining(histogram, lattice, k), Walk(lattice)
+    frontier = Frontier(lattice, walk, remaining.look, remaining.holds)
     iterations: list[Iteration] = []
-    done = 0
-    for tied in lattice.groups():
-        usable = _Usable([state for state in tied if state != lattice.top], remaining, hopeless, lattice)
-        while remaining.records >= k and (states := usable.states()):
+    total = histogram.records
+    for tied in walk:
+        states = [state for state in tied if state != lattice.top]
+        while remaining.records >= k and (states := [state for state in states if frontier.reaches(state)]):
             state, rivals, c3 = _best(states, remaining)
-            usable.take(state)
             classes = remaining.release(state)
             iterations.append(Iteration(state, classes, remaining.records, rivals, len(states) - 1, c3))
-        done += len(tied)
-        progress(done, lattice.size)
+            states.remove(state)
+            progress(total - remaining.records, total)
         if remaining.records < k:
             break
     return Recoding(tuple(iterations), remaining.class_of_cell, remaining.records)
@@ -93,23 +101,50 @@ def global_recoding(
 
     If only the top state does, nothing but the number of records is published: all are suppressed.
     """
-    data = Remaining(histogram, lattice, k)
-    allowed = int(suppression_limit * histogram.records)
-    hopeless = _DownSet(lattice)
+    data, walk = Remaining(histogram, lattice, k), Walk(lattice)
+    least = data.records - int(suppression_limit * data.records)
 
-    def fits(state: State) -> bool:
-        return data.records - data.covered(state) <= allowed
+    def fits(state: State) -> Look:
+        nobody = np.empty(0, dtype=np.int64)
+        return Look([Group(state, nobody)], is_closed=False) if data.covers(state, least) else FAILURE
 
-    for tied in lattice.groups():
-        if tied == (lattice.top,):
-            break
-        fitting = [s for s in tied if s not in hopeless and _reaches(fits, s, hopeless, lattice)]
+    frontier = Frontier(lattice, walk, fits, data.holds)
+    for tied in walk:
+        fitting = [state for state in tied if state != lattice.top and frontier.reaches(state)]
         if fitting:
             state, rivals, c3 = _best(fitting, data)
             classes = data.release(state)
             step = Iteration(state, classes, data.records, rivals, len(fitting) - 1, c3)
             return Recoding((step,), data.class_of_cell, data.records)
     return Recoding((), data.class_of_cell, data.records)
+
+
+def expected_seconds(lattice: Lattice, cells: int, k: int) -> float:
+    """Estimate how long a local recoding takes, within a factor of a few, from what was measured.
+
+    The looks grow far more slowly than the lattice and the cells. Each goes through the cells that remain, and so does
+    each step, of which there is at most one for each state, and for k cells.
+    """
+    looks = min(lattice.size, 250 * lattice.size**0.27 * cells**0.35)
+    steps = min(lattice.size, cells / k)
+    return float(looks * (60e-6 + 1.5e-9 * cells) + steps * 5e-9 * cells)
+
+
+def check_time(lattice: Lattice, cells: int, k: int) -> str | None:
+    """Refuse a local recoding that would take days; say so if it may take long."""
+    seconds = expected_seconds(lattice, cells, k)
+    if seconds < LONG:
+        return None
+    found = f"{lattice.shape} and {cells:,} different cells: choosing states may take"
+    remedy = "fewer attributes or layers, or larger leaves, make it faster"
+    if seconds > TOO_LONG:
+        raise ConfigError(f"{found} {seconds / 86400:,.0f} days; {remedy}")
+    return f"{found} {_duration(seconds)}; {remedy}"
+
+
+def _duration(seconds: float) -> str:
+    minutes = round(seconds / 60, -1)
+    return f"about {minutes:.0f} minutes" if minutes < 100 else f"about {seconds / 3600:.0f} hours"
 
 
 def _best(states: Sequence[State], remaining: Remaining) -> tuple[State, tuple[State, ...], dict[State, Fraction]]:
@@ -120,69 +155,3 @@ def _best(states: Sequence[State], remaining: Remaining) -> tuple[State, tuple[S
     order = np.argsort(-scores, kind="stable")[: MOST_RIVALS + 1]
     best, *rivals = (states[i] for i in order)
     return best, tuple(rivals), {states[i]: 1 - Fraction(int(scores[i]), most) for i in order}
-
-
-class _Usable:
-    """Of some tied states, those under which a group of k remains; tested again only when their witness has gone."""
-
-    def __init__(self, states: Sequence[State], remaining: Remaining, hopeless: _DownSet, lattice: Lattice) -> None:
-        self._states, self._remaining, self._hopeless, self._lattice = list(states), remaining, hopeless, lattice
-        self._witness: dict[State, Ranks] = {}
-
-    def states(self) -> list[State]:
-        """List the usable states, in lattice order."""
-        self._states = [state for state in self._states if self._usable(state)]
-        return self._states.copy()
-
-    def take(self, state: State) -> None:
-        """Leave out a state that is being applied."""
-        self._states.remove(state)
-
-    def _usable(self, state: State) -> bool:
-        witness = self._witness.get(state)
-        if witness is not None and self._remaining.alive[witness].all():
-            return True
-        if state in self._hopeless or not _reaches(self._remaining.any_group, state, self._hopeless, self._lattice):
-            return False
-        self._witness[state] = self._remaining.witness(state)
-        return True
-
-
-class _DownSet:
-    """States known to fail, closed downwards: what fails for a state fails for every finer one, now and later."""
-
-    def __init__(self, lattice: Lattice) -> None:
-        self._finest = lattice.finest
-        self._members = np.zeros([len(layers) for layers in lattice.layers], dtype=bool)
-
-    def __contains__(self, state: State) -> bool:
-        return bool(self._members[tuple(layer - low for layer, low in zip(state, self._finest, strict=True))])
-
-    def add(self, state: State) -> None:
-        self._members[tuple(slice(layer - low + 1) for layer, low in zip(state, self._finest, strict=True))] = True
-
-
-def _reaches(test: Callable[[State], bool], state: State, hopeless: _DownSet, lattice: Lattice) -> bool:
-    """Test a state; if it fails, look for the coarsest failing state on a path to the top and mark all below it."""
-    if test(state):
-        return True
-    path = list(_path_up(state, lattice.top))
-    low, high = 0, len(path) - 1  # Invariant: path[low] fails; everything above path[high] is taken to pass.
-    while low < high:
-        middle = (low + high + 1) // 2
-        if path[middle] in hopeless or not test(path[middle]):
-            low = middle
-        else:
-            high = middle - 1
-    hopeless.add(path[low])
-    return False
-
-
-def _path_up(state: State, top: State) -> Iterator[State]:
-    """Raise the layers one at a time, the lowest first, up to the top."""
-    yield state
-    layers = list(state)
-    while tuple(layers) != top:
-        lowest = min((i for i, layer in enumerate(layers) if layer < top[i]), key=layers.__getitem__)
-        layers[lowest] += 1
-        yield tuple(layers)

@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from unblur.arx.loss import Floats, LossMetric, Shares
 from unblur.arx.search import Check, SearchOrder, search
 from unblur.arx.settings import ArxSettings
-from unblur.errors import ConfigError
 from unblur.hierarchy import Ranks
 from unblur.histogram import Histogram
 from unblur.labels import ROOT_LABEL
@@ -74,6 +73,11 @@ class ArxRecoding(Recoding):
         return ArxRecoding(tuple(iterations), class_of_cell, self.suppressed + hidden)
 
 
+def check_searchable(lattice: Lattice) -> None:
+    """Refuse a lattice that ARX would not search completely."""
+    lattice.check_size(MOST_STATES, "are searched completely by ARX")
+
+
 def is_all_stars(each: EquivalenceClass, lattice: Lattice) -> bool:
     """Whether a class is labelled `*` in every attribute."""
     return all(
@@ -96,8 +100,7 @@ def arx_recoding(
     The attributes must stand in the order of the table's columns, and so must their `shares`. `first_rows` has the
     number of the first row of each cell. The classes of an iteration come in the order of their first rows.
     """
-    if lattice.size > MOST_STATES:
-        raise ConfigError(f"the lattice has {lattice.size:,} states; ARX searches at most {MOST_STATES:,} completely")
+    check_searchable(lattice)
     rest = _Rest(histogram, lattice, first_rows, shares, settings)
     order = SearchOrder(lattice, rest.distinct_nodes(), histogram.raw_values.count())
     iterations: list[ArxIteration] = []

@@ -26,7 +26,7 @@ def run(
     with progress_bar("reading and grouping the rows") as show:
 
         def advance(done: int, of: int) -> None:
-            show(description="choosing states", completed=done, total=of)
+            show(description="forming classes", completed=done, total=of)
 
         release = anonymize(table, description, recoding=recoding, progress=advance, **options)
         show(description="writing the release", total=None)

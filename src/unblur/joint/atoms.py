@@ -115,11 +115,11 @@ class Atoms:
             for block, free in target.problem.free.items():
                 for piece in free.pieces:
                     ranges = [range(part[a], part[b]) for part, (a, b) in zip(at, piece, strict=True)]
+                    if len(places) + prod(map(len, ranges)) > MOST_ATOMS:
+                        raise ProgramError(f"the joint program tells more than {MOST_ATOMS:,} cells apart")
                     places += product(*ranges)
                     blocks += [block] * (len(places) - len(blocks))
                     owners += [owner] * (len(places) - len(owners))
-                    if len(places) > MOST_ATOMS:
-                        raise ProgramError(f"the joint program tells more than {MOST_ATOMS:,} cells apart")
         return np.array(places, np.int64).reshape(len(places), len(at)), np.array(owners, np.int64), blocks
 
     def box(self, atom: int) -> Box:

@@ -20,6 +20,8 @@ from unblur.release import EquivalenceClass
 
 MOST_STEPS = 100_000_000
 """States times atoms; beyond, only states that were used, and those one layer finer, are asked about."""
+MOST_STATES = 1_000_000
+"""States that are listed; beyond, likewise."""
 
 
 @dataclass(frozen=True)
@@ -110,17 +112,18 @@ class RuleBook:
     @property
     def narrowed(self) -> bool:
         """Whether states were left out because they are too many."""
-        return self.attack.release.config.lattice.size * len(self.atoms.owners) > MOST_STEPS
+        states = self.attack.release.config.lattice.size
+        return states > MOST_STATES or states * len(self.atoms.owners) > MOST_STEPS
 
     @property
     def states(self) -> Sequence[State]:
         """The states that are asked about, cheapest first."""
         lattice = self.attack.release.config.lattice
         top, used = lattice.top, {each.state for each in self.attack.release.classes}
-        if lattice.size * len(self.atoms.owners) <= MOST_STEPS:
-            found = set(lattice.states())
-        else:
+        if self.narrowed:
             found = used | {finer for state in (*used, top) for finer in _one_finer(state)}
+        else:
+            found = set(lattice.states())
         inside = (state for state in found if state != top and self._asked(state))
         return sorted(inside, key=lambda state: (lattice.key(state), state))
 

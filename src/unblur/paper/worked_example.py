@@ -27,13 +27,14 @@ from unblur.config import Mechanism
 from unblur.explaining import explain
 from unblur.explanations import Explanation, Split
 from unblur.hierarchy import IntervalHierarchy
-from unblur.histogram import Histogram, Remaining
+from unblur.histogram import Histogram
 from unblur.lattice import Lattice, State
 from unblur.pictures.lattices import Fate, StateLattice, StateNode, draw_lattice
 from unblur.pictures.segments import Cell, Frame, Point, SegmentGrid, Side, draw_segments
 from unblur.pictures.style import BLUE, INK, Picture, accent, below, beside
 from unblur.pictures.trees import bars_of, draw_bars
 from unblur.recoding import Iteration
+from unblur.remaining import Remaining
 
 Record = tuple[int, ...]
 

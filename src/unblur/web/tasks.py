@@ -138,7 +138,7 @@ def _make(task: Task, folder: Path, show: Show) -> None:
     options = {"recoding": task["recoding"], "missing": task["missing"]}
     if task["recoding"] == "global":
         options["suppression_limit"] = task["suppression_limit"]
-    with anonymize(source, config, progress=lambda done, of: show("choosing states", done, of), **options) as made:
+    with anonymize(source, config, progress=lambda done, of: show("forming classes", done, of), **options) as made:
         show("writing the release", 0, 0)
         written = replace(made, table=replace(made.table, separator=separator)) if separator else made
         written.save(folder / RELEASE)
