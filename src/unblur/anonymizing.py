@@ -23,7 +23,7 @@ from unblur.output import RECORDS, Outputs, has_groups
 from unblur.recoding import Iteration, Progress, Recoding, global_recoding, local_recoding
 from unblur.release import Release
 from unblur.sources import open_table
-from unblur.tables import ROW, Table
+from unblur.tables import Table
 from unblur.targets import Delivery, open_target
 from unblur.workspace import Workspace
 
@@ -61,8 +61,9 @@ class AnonymizedRelease(Release):
         return [*self.config.paths, *([self.table.path] if self.table.path else [])]
 
     def open_rows(self, workspace: Workspace) -> Table:
-        rows = open_table(self.to_arrow(), workspace)
-        return rows if self.table.numbered else replace(rows, rows=rows.rows.drop(ROW), numbered=False)
+        if not self.table.numbered:  # in a database or a cluster, where they stay
+            return Table(self.published, self.table.name, self.workspace, steady=self.table.steady)
+        return open_table(self.to_arrow(), workspace)
 
     def to_arrow(self) -> pa.Table:
         """Return the published rows as an Arrow table."""

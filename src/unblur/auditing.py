@@ -22,6 +22,7 @@ from unblur.mechanisms import Order
 from unblur.refining import Engine
 from unblur.release import Release
 from unblur.replay import replay as replay_release
+from unblur.scheduling import Scheduler
 from unblur.together import Together
 from unblur.truth import Cell, Truth, read_truth
 from unblur.working import Job, Number, Progress, Work
@@ -42,7 +43,7 @@ def audit(
     encoding: str | None = None,
     ablation: bool = False,
     jobs: int = 1,
-    scheduler: str | None = None,
+    scheduler: Scheduler | None = None,
     budget: float | None = None,
     seed: int = 0,
     progress: Progress = lambda done, of: None,
@@ -56,8 +57,8 @@ def audit(
     `attack="joint"` also looks at all classes together (`audit.together`): exactly where that can be done, else by an
     estimate, whose draws have the `seed`. `engine="cpsat"` enumerates as the paper does.
     `budget` limits the time in seconds, and what was not done is said. `jobs` processes share the work, or the Dask
-    cluster at the address `scheduler`. `ablation=True` also counts with each rule left out. `on_interrupt="keep"` makes
-    of Ctrl-C what it makes of a budget that is used up.
+    cluster `scheduler`: an address, or your own `Client`. `ablation=True` also counts with each rule left out.
+    `on_interrupt="keep"` makes of Ctrl-C what it makes of a budget that is used up.
     """
     for name, value, known in (
         ("order", order, ("sound", "paper")),

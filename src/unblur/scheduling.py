@@ -15,18 +15,28 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from unblur.errors import ClusterError, ConfigError, MissingExtraError
 
+if TYPE_CHECKING:
+    from distributed import Client
+
 R = TypeVar("R")
 Task = tuple[Any, ...]
+Scheduler: TypeAlias = "str | Client"
+"""A Dask cluster: the address of its scheduler, or a client that is connected to it."""
 CONNECT = 10
 """Seconds to wait for a scheduler, and for its first worker."""
 
 
 def spread(
-    function: Callable[..., R], shared: Any, tasks: Iterable[Task], *, jobs: int = 1, scheduler: str | None = None
+    function: Callable[..., R],
+    shared: Any,
+    tasks: Iterable[Task],
+    *,
+    jobs: int = 1,
+    scheduler: Scheduler | None = None,
 ) -> Generator[R, None, None]:
     """Call `function(shared, *task)` for every task, several at a time; the results come in the order of the tasks."""
     if scheduler is not None:
@@ -65,45 +75,54 @@ def _read(path: Path) -> Any:
 
 
 def _on_cluster(
-    function: Callable[..., R], shared: Any, tasks: Iterable[Task], scheduler: str
+    function: Callable[..., R], shared: Any, tasks: Iterable[Task], scheduler: Scheduler
 ) -> Generator[R, None, None]:
     """Let Dask do the work: a task whose worker dies is done again by another.
 
     Only a few tasks more than there are cores wait at the cluster, so that one that is asked for late is posed late.
     """
     with _connected(scheduler) as client:
+        room, waiting = 2 * _cores(client) + 2, deque[Any]()
         sent = client.scatter(shared, broadcast=True, hash=False)
-        room, waiting = 2 * sum(client.ncores().values()) + 2, deque[Any]()
         try:
             for task in tasks:
                 waiting.append(client.submit(function, sent, *task, pure=False))
                 if len(waiting) >= room:
-                    yield _result(waiting.popleft(), scheduler)
+                    yield from _results(client, waiting)
             while waiting:
-                yield _result(waiting.popleft(), scheduler)
+                yield from _results(client, waiting)
         finally:
             client.cancel(list(waiting))
 
 
-def _result(future: Any, scheduler: str) -> Any:
+def _results(client: Any, waiting: deque[Any]) -> list[Any]:
+    """Wait for the first task; fetch its result, together with those of the next ones that are done, too."""
     from concurrent.futures import CancelledError
 
     from distributed import KilledWorker
 
+    address = client.scheduler.address
+    done = [waiting.popleft()]
+    while waiting and waiting[0].done():
+        done.append(waiting.popleft())
     try:
-        return future.result()
+        return list(client.gather(done))
     except (KilledWorker, CancelledError, OSError) as error:
         raise ClusterError(
-            f"--scheduler {scheduler}: the cluster gave up ({type(error).__name__}); nothing was written"
+            f"--scheduler {address}: the cluster gave up ({type(error).__name__}); nothing was written"
         ) from error
 
 
 @contextmanager
-def _connected(scheduler: str) -> Generator[Any, None, None]:
+def _connected(scheduler: Scheduler) -> Generator[Any, None, None]:
+    """Connect to a cluster; the user's own client is taken as it is, and left open."""
     try:
         from distributed import Client
     except ImportError as error:
         raise MissingExtraError("a scheduler", "dask") from error
+    if not isinstance(scheduler, str):
+        yield scheduler
+        return
     try:
         connect: Callable[..., AbstractContextManager[Any]] = Client
         client = connect(scheduler, timeout=CONNECT, set_as_default=False)
@@ -111,6 +130,12 @@ def _connected(scheduler: str) -> Generator[Any, None, None]:
         what = "an address such as tcp://127.0.0.1:8786, with a Dask scheduler that answers, is meant"
         raise ConfigError(f"--scheduler {scheduler}: cannot be reached; {what}") from error
     with client as connected:
-        if not connected.scheduler_info(n_workers=-1)["workers"]:
-            raise ConfigError(f"--scheduler {scheduler}: it has no workers; start some")
         yield connected
+
+
+def _cores(client: Any) -> int:
+    """Count the cores of a cluster, which must have some."""
+    found = int(sum(client.ncores().values()))
+    if not found:
+        raise ConfigError(f"--scheduler {client.scheduler.address}: it has no workers; start some")
+    return found
