@@ -56,6 +56,7 @@ LAYERS = [
     ["unblur.findings", "unblur.detecting"],
     ["unblur.sources"],
     ["unblur.cells", "unblur.output", "unblur.reading"],
+    ["unblur.matching"],
     ["unblur.truth", "unblur.leaks", "unblur.arx.replaying", "unblur.projects"],
     ["unblur.scheduling"],
     ["unblur.working"],

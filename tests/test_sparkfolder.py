@@ -81,9 +81,30 @@ def test_rows_that_the_driver_could_not_hold_are_released(spark: Any, tmp_path: 
     assert classes == here.classes
     assert labels(pq.read_table(written)) == labels(here.to_arrow())
     ids = pq.read_table(next(written.glob("part-00000*")))["id"].to_numpy()
-    assert abs(np.corrcoef(ids, np.arange(len(ids)))[0, 1]) < 0.05 and np.ptp(ids) > ROWS * 0.9, "shuffled over all files"
-    again = unblur.audit(unblur.read_release(f"pyspark://#parquet:{written}", tmp_path / "release.toml"))
-    assert again.to_json() == found.to_json()
+    assert abs(np.corrcoef(ids, np.arange(len(ids)))[0, 1]) < 0.05, "shuffled"
+    assert np.ptp(ids) > ROWS * 0.9, "over all files"
+    again = unblur.read_release(f"pyspark://#parquet:{written}", tmp_path / "release.toml")
+    assert unblur.audit(again).to_json() == found.to_json()
+    known = unblur.audit(again, truth=f"pyspark://#parquet:{raw}", id="id")
+    assert known.to_json() == unblur.audit(here, truth=patients(), id="id").to_json(), "also with the raw table"
+
+
+def test_rows_are_matched_where_they_are(spark: Any) -> None:
+    table = patients(400)
+    ids = [f" {number}.0 " if number % 2 else str(number) for number in range(400)]
+    raw = spark.createDataFrame(table.set_column(0, "id", pa.array(np.arange(400, dtype=float))))
+    release = unblur.read_release(unblur.anonymize(table, CONFIG).to_arrow().set_column(0, "id", [ids]), CONFIG)
+    rows = spark.createDataFrame(release.open_rows(release.workspace).rows.drop("__unblur_row").to_pyarrow())
+    published = unblur.read_release(rows, CONFIG)
+    expected = unblur.audit(release, truth=table, id="id").to_json()
+    assert unblur.audit(published, truth=raw, id="id").to_json() == expected
+    with pytest.raises(TableError, match=r"an id that the table does not have \(2 such rows\)"):
+        unblur.audit(published, truth=raw.filter("id < 398"), id="id")
+    for wrong, problem in {"CAST(NULL AS STRING)": "an id is missing", "'1'": "an id that another row has too"}.items():
+        with pytest.raises(TableError, match=rf"column 'id': {problem} \((400|399) such rows\)"):
+            unblur.audit(published, truth=raw.selectExpr(f"{wrong} AS id", "age", "weight"), id="id")
+    with pytest.raises(TableError, match="does not cover the raw value"):
+        unblur.audit(published, truth=raw.selectExpr("399 - id AS id", "age", "weight"), id="id")
 
 
 def test_folders_stay_folders_with_their_files(spark: Any, tmp_path: Path) -> None:
@@ -228,12 +249,17 @@ def test_a_spark_that_dies_while_it_writes_is_one_line_and_leaves_nothing(tmp_pa
 
 @pytest.mark.skipif(os.environ.get("UNBLUR_TESTS") != "long", reason="a minute: `make test-long`")
 def test_a_worker_that_dies_while_it_writes_costs_nothing_but_time(tmp_path: Path) -> None:
-    write_parts(tmp_path / "raw", patients(), 8)
+    write_parts(tmp_path / "raw", patients(), 40)
     running = start("local-cluster[2,1,1024]", tmp_path)
+    workers: list[int] = []
+    while len(workers) < 2:
+        assert running.poll() is None, running.communicate()
+        workers = [each for driver in children(running.pid) for each in children(driver)]
+        time.sleep(0.1)
     wait_until_it_writes(tmp_path, running)
-    (driver,) = children(running.pid)
-    os.kill(children(driver)[0], signal.SIGKILL)
-    out, error = running.communicate(timeout=300)
+    os.kill(workers[0], signal.SIGKILL)
+    assert not (tmp_path / "release").exists(), "it was writing"
+    _, error = running.communicate(timeout=300)
     assert running.returncode == 0, error
-    assert parts(tmp_path / "release") == {".": 8}
+    assert parts(tmp_path / "release") == {".": 40}
     assert labels(pq.read_table(tmp_path / "release")) == labels(unblur.anonymize(patients(), CONFIG).to_arrow())

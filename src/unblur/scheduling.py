@@ -28,6 +28,8 @@ Scheduler: TypeAlias = "str | Client"
 """A Dask cluster: the address of its scheduler, or a client that is connected to it."""
 CONNECT = 10
 """Seconds to wait for a scheduler, and for its first worker."""
+PATIENCE = 60
+"""Seconds after which workers that are gone are missed."""
 
 
 def spread(
@@ -102,15 +104,27 @@ def _results(client: Any, waiting: deque[Any]) -> list[Any]:
     from distributed import KilledWorker
 
     address = client.scheduler.address
-    done = [waiting.popleft()]
-    while waiting and waiting[0].done():
-        done.append(waiting.popleft())
+    first, more = waiting.popleft(), []
     try:
-        return list(client.gather(done))
+        found = [_patiently(client, first)]
+        while waiting and waiting[0].done():
+            more.append(waiting.popleft())
+        return found + (list(client.gather(more)) if more else [])
     except (KilledWorker, CancelledError, OSError) as error:
         raise ClusterError(
             f"--scheduler {address}: the cluster gave up ({type(error).__name__}); nothing was written"
         ) from error
+
+
+def _patiently(client: Any, future: Any) -> Any:
+    """Wait for a task as long as there are workers; new ones may come in place of those that went."""
+    while True:
+        try:
+            return future.result(timeout=PATIENCE)
+        except TimeoutError:
+            if not client.ncores():
+                address = client.scheduler.address
+                raise ClusterError(f"--scheduler {address}: all workers are gone; nothing was written") from None
 
 
 @contextmanager
