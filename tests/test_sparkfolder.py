@@ -247,7 +247,23 @@ def test_a_spark_that_dies_while_it_writes_is_one_line_and_leaves_nothing(tmp_pa
     assert set(left_in(tmp_path)) <= {"c.toml", "local", "raw"}
 
 
-@pytest.mark.skipif(os.environ.get("UNBLUR_TESTS") != "long", reason="a minute: `make test-long`")
+LONG = pytest.mark.skipif(os.environ.get("UNBLUR_TESTS") != "long", reason="a minute: `make test-long`")
+
+
+@LONG
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_while_spark_writes_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None:
+    write_parts(tmp_path / "raw", patients(), 40)
+    running = start("local[2]", tmp_path)
+    wait_until_it_writes(tmp_path, running)
+    running.send_signal(number)
+    out, error = running.communicate(timeout=60)
+    assert (running.returncode, out) == (128 + number, "")
+    assert error == "unblur: interrupted; no half-written file is left\n"
+    assert set(left_in(tmp_path)) <= {"c.toml", "local", "raw"}
+
+
+@LONG
 def test_a_worker_that_dies_while_it_writes_costs_nothing_but_time(tmp_path: Path) -> None:
     write_parts(tmp_path / "raw", patients(), 40)
     running = start("local-cluster[2,1,1024]", tmp_path)

@@ -7,7 +7,9 @@ column; a column that only some of them have is there for all.
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -47,7 +49,10 @@ def _start(settings: Mapping[str, str]) -> None:
     conf = SparkConf().setAll(list((_QUIET | (_LOOPBACK if alone else {}) | dict(settings)).items()))
     silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     launch: Any = launch_gateway
+    interrupt = signal.getsignal(signal.SIGINT)
     SparkContext(conf=conf, gateway=SparkContext._gateway or launch(conf, popen_kwargs=silent))
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, interrupt)  # which Spark takes for itself
 
 
 @dataclass(frozen=True)

@@ -68,10 +68,12 @@ class SparkFolder:
     @contextmanager
     def staged(self, frame: Any, layout: Layout, labels: Sequence[str], order_by: str | None) -> Iterator[pa.Table]:
         """Write rows beside the target; they take its place when the block ends well. Yield their groups as written."""
+        from pyspark.sql import functions as F
+
+        context = self.session.sparkContext
         try:
             with engine_errors(self.name):
-                from pyspark.sql import functions as F
-
+                context.setJobGroup(self._staged_at, "unblur")
                 placed = _placed(frame, layout, labels, order_by)
                 placed.write.partitionBy(*layout.columns).parquet(self._staged_at)
                 written = read_parquet(self.session, self._staged_at, self.name).frame
@@ -79,7 +81,13 @@ class SparkFolder:
             yield groups
             with engine_errors(self.name):
                 self._publish()
+        except BaseException:
+            with suppress(Exception):  # so that nothing is written after the folder is gone
+                context.cancelJobGroup(self._staged_at)
+            raise
         finally:
+            with suppress(Exception):
+                context.setLocalProperty("spark.jobGroup.id", None)
             self._remove(self._staging)
             if path := _local(self._staged_at):  # also when Spark has gone
                 shutil.rmtree(path, ignore_errors=True)
