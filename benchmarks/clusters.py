@@ -1,9 +1,11 @@
-"""A sweep of many audits on a Dask cluster of two workers, against two processes of this machine, in one run.
+"""Clusters against what is there without them, in one run: Dask against processes, unblur on Spark against plain Spark.
 
-Two sweeps that people make: the trials of `unblur paper` (each a table anonymized and attacked), with `--scheduler` and
-with `--jobs`; and whole audits mapped over a list of releases in Python, with Dask's client and with joblib. Scheduler
-and workers are programs of their own on this machine. Starting them, or processes, is not counted. Turn and turn about,
-the best of some repetitions, since other work disturbs.
+The sweep is that of `unblur paper`: each task anonymizes a table and attacks the release. It runs with `--scheduler`, on a
+Dask cluster of two workers, and with `--jobs 2`. Scheduler and workers are programs of their own on this machine. Starting
+them, or processes, is not counted. Turn and turn about, the best of some repetitions, since other work disturbs.
+
+Spark runs on this machine (`local[2]`). Plain Spark does the least that any such program must: read and group; read
+again, shuffle and write back.
 """
 
 from __future__ import annotations
@@ -11,18 +13,18 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from joblib import Parallel, delayed
-
 import unblur
 from benchmarks.measuring import seconds
+from benchmarks.patients import CELLS, CONFIG, make_table
 from benchmarks.reporting import count_text, table, time_text, verdict
+from tests.engines import spark_session
 from unblur.paper.protocol import Protocol
 from unblur.paper.running import Logbook, run_all
 
@@ -73,39 +75,44 @@ def paper(protocol: Protocol, **where: Any) -> None:
         run_all(protocol, Logbook(Path(folder)), **where)
 
 
-def mapped(releases: Sequence[unblur.Release], *, jobs: int = 1, scheduler: str = "") -> None:
-    """Audit every release, each as a whole in one process."""
-    if scheduler:
-        from distributed import Client
-
-        connect: Any = Client
-        with connect(scheduler, set_as_default=False) as client:
-            client.gather(client.map(unblur.audit, releases))
-    else:
-        Parallel(n_jobs=jobs)(delayed(unblur.audit)(release) for release in releases)
-
-
 def run(folder: Path, *, quick: bool) -> str:
     """Measure, and describe the results."""
-    protocol = Protocol(samples=1, ks=(3,)) if quick else Protocol(samples=SAMPLES, ks=KS)
-    releases = [protocol.sample(trial).release for trial in protocol.trials]
-    sweeps: dict[str, Callable[..., None]] = {
-        "unblur paper": partial(paper, protocol),
-        "unblur.audit, mapped": partial(mapped, releases),
-    }
-    lines = []
+    return f"{sweep(folder, quick=quick)}\n\n{rows_on_spark(folder, quick=quick)}"
+
+
+def sweep(folder: Path, *, quick: bool) -> str:
+    """Compare Dask with processes."""
+    protocol = WARM if quick else Protocol(samples=SAMPLES, ks=KS)
     with cluster(folder) as address:
-        for name, sweep in sweeps.items():
-            ways = ({"jobs": WORKERS}, {"scheduler": address})
-            for way in ways:  # all have started, and have imported what they need
-                paper(WARM, **way)
-                mapped(releases[:4], **way)
-            here, there = zip(
-                *([seconds(partial(sweep, **way), repeats=1) for way in ways] for _ in range(1 if quick else REPEATS)),
-                strict=True,
-            )
-            ratio = min(there) / min(here)
-            figures = [count_text(len(releases)), time_text(min(here)), time_text(min(there)), f"{ratio:.2f}"]
-            lines.append([name, *figures, f"{BAR:g}", verdict(ratio, BAR)])
-    heads = ["sweep", "audits", f"{WORKERS} processes", f"{WORKERS} Dask workers", "ratio", "at most", ""]
-    return table(heads, lines)
+        ways = ({"jobs": WORKERS}, {"scheduler": address})
+        for way in ways:  # all have started, and have imported what they need
+            paper(WARM, **way)
+        times = [[seconds(partial(paper, protocol, **way), repeats=1) for way in ways] for _ in range(REPEATS)]
+    here, there = map(min, zip(*times, strict=True))
+    figures = [count_text(len(protocol.trials)), time_text(here), time_text(there), f"{there / here:.2f}"]
+    heads = ["audits", f"{WORKERS} processes", f"{WORKERS} Dask workers", "ratio", "at most", ""]
+    return table(heads, [[*figures, f"{BAR:g}", verdict(there / here, BAR)]])
+
+
+def rows_on_spark(folder: Path, *, quick: bool) -> str:
+    """Compare unblur on Spark with plain Spark."""
+    rows = 20_000 if quick else 1_000_000
+    source, out, plain_out = make_table(folder, rows, "parquet"), folder / "spark-release", folder / "spark-plain"
+    with spark_session(folder) as session:
+
+        def plain() -> None:
+            table = session.read.parquet(str(source))
+            table.createOrReplaceTempView("plain")
+            session.sql(f"SELECT {CELLS}, count(*) FROM plain GROUP BY ALL").toArrow()
+            table.repartition(1, "id").write.mode("overwrite").parquet(str(plain_out))
+
+        def ours() -> None:
+            with unblur.anonymize(f"pyspark://#parquet:{source}", CONFIG) as release:
+                release.save(f"pyspark://#parquet:{out}", overwrite=True)
+
+        plain()
+        ours()
+        times = [(seconds(plain, repeats=1), seconds(ours, repeats=1)) for _ in range(1 if quick else REPEATS)]
+    least, taken = map(min, zip(*times, strict=True))
+    figures = [count_text(rows), time_text(taken), time_text(least), f"{taken / least:.1f}"]
+    return table(["rows (Parquet)", "unblur on Spark", "plain Spark", "ratio"], [figures])

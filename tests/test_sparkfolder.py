@@ -179,6 +179,9 @@ def test_files_that_disagree_are_told_by_the_column(spark: Any, tmp_path: Path) 
         pq.write_table(changed, raw / "1.parquet")
         with pytest.raises(TableError, match=f"the column '{name}' has one type in some of the files and another"):
             unblur.anonymize(f"pyspark://#parquet:{raw}", CONFIG)
+        if name != "note":  # a data frame has taken one file's word for all
+            with pytest.raises(TableError, match=f"the table: the column '{name}' has one type in some of the files"):
+                unblur.anonymize(spark.read.schema("age int, weight int").parquet(str(raw)), CONFIG)
 
 
 def test_a_job_that_fails_leaves_nothing_and_is_told_in_one_line(spark: Any, tmp_path: Path) -> None:

@@ -13,8 +13,10 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from unblur.errors import ClusterError, ConfigError, MissingExtraError
@@ -28,6 +30,9 @@ Scheduler: TypeAlias = "str | Client"
 """A Dask cluster: the address of its scheduler, or a client that is connected to it."""
 CONNECT = 10
 """Seconds to wait for a scheduler, and for its first worker."""
+WORTH_SENDING = 0.1
+"""Seconds of work that are worth a round trip, which takes some hundredths of that."""
+MOST_AT_ONCE = 64
 PATIENCE = 60
 """Seconds after which workers that are gone are missed."""
 
@@ -81,35 +86,44 @@ def _on_cluster(
 ) -> Generator[R, None, None]:
     """Let Dask do the work: a task whose worker dies is done again by another.
 
-    Only a few tasks more than there are cores wait at the cluster, so that one that is asked for late is posed late.
+    Short tasks are sent several at a time, as many as take `WORTH_SENDING`. Only a few batches more than there are
+    cores wait at the cluster, so that a task that is asked for late is posed late.
     """
     with _connected(scheduler) as client:
-        room, waiting = 2 * _cores(client) + 2, deque[Any]()
+        room, waiting, size = 2 * _cores(client) + 2, deque[Any](), 1
         sent = client.scatter(shared, broadcast=True, hash=False)
+        left = iter(tasks)
         try:
-            for task in tasks:
-                waiting.append(client.submit(function, sent, *task, pure=False))
-                if len(waiting) >= room:
-                    yield from _results(client, waiting)
-            while waiting:
-                yield from _results(client, waiting)
+            while (batch := list(islice(left, size))) or waiting:
+                if batch:
+                    waiting.append(client.submit(_do_all, function, sent, batch, pure=False))
+                if len(waiting) >= room or not batch:
+                    for results, seconds in _results(client, waiting):
+                        size = max(1, min(2 * size, MOST_AT_ONCE, int(WORTH_SENDING / seconds)))
+                        yield from results
         finally:
             client.cancel(list(waiting))
 
 
+def _do_all(function: Callable[..., R], shared: Any, tasks: list[Task]) -> tuple[list[R], float]:
+    """Do some tasks; also tell how long each took."""
+    start = perf_counter()
+    results = [function(shared, *task) for task in tasks]
+    return results, max(1e-6, (perf_counter() - start) / len(tasks))
+
+
 def _results(client: Any, waiting: deque[Any]) -> list[Any]:
-    """Wait for the first task; fetch its result, together with those of the next ones that are done, too."""
+    """Fetch the results of the first batches that are done, on one way; if there is none, wait for the first."""
     from concurrent.futures import CancelledError
 
     from distributed import KilledWorker
 
     address = client.scheduler.address
-    first, more = waiting.popleft(), []
+    done = []
+    while waiting and waiting[0].done():
+        done.append(waiting.popleft())
     try:
-        found = [_patiently(client, first)]
-        while waiting and waiting[0].done():
-            more.append(waiting.popleft())
-        return found + (list(client.gather(more)) if more else [])
+        return list(client.gather(done)) if done else [_patiently(client, waiting.popleft())]
     except (KilledWorker, CancelledError, OSError) as error:
         raise ClusterError(
             f"--scheduler {address}: the cluster gave up ({type(error).__name__}); nothing was written"
