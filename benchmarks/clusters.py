@@ -1,8 +1,8 @@
 """Clusters against what is there without them, in one run: Dask against processes, unblur on Spark against plain Spark.
 
-The sweep is that of `unblur paper`: each task anonymizes a table and attacks the release. It runs with `--scheduler`, on a
-Dask cluster of two workers, and with `--jobs 2`. Scheduler and workers are programs of their own on this machine. Starting
-them, or processes, is not counted. Turn and turn about, the best of some repetitions, since other work disturbs.
+The sweep is that of `unblur paper`: each task anonymizes a table and attacks the release. It runs with `--scheduler`,
+on a Dask cluster of two workers, and with `--jobs 2`. Scheduler and workers are programs of their own on this machine.
+Starting them, or processes, is not counted. Turn and turn about, the best of some, since other work disturbs.
 
 Spark runs on this machine (`local[2]`). Plain Spark does the least that any such program must: read and group; read
 again, shuffle and write back.

@@ -20,6 +20,7 @@ from unblur.paper.running import Logbook, run_all
 from unblur.scheduling import spread
 
 WORKERS = 3
+ROOT = Path(__file__).parents[1]
 
 
 def free_address() -> str:
@@ -51,7 +52,7 @@ class Cluster:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd=self.folder,
-            env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},  # so that they know the functions below
+            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])},  # for the functions below
         )
 
     def _wait(self, workers: int) -> None:

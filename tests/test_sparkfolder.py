@@ -24,7 +24,7 @@ from unblur.errors import OutputError, TableError
 
 pytestmark = pytest.mark.slow
 
-ROWS = 100_000
+ROWS = 50_000
 CONFIG = {
     "k": 5,
     "quasi_identifiers": [
@@ -179,9 +179,9 @@ def test_files_that_disagree_are_told_by_the_column(spark: Any, tmp_path: Path) 
         pq.write_table(changed, raw / "1.parquet")
         with pytest.raises(TableError, match=f"the column '{name}' has one type in some of the files and another"):
             unblur.anonymize(f"pyspark://#parquet:{raw}", CONFIG)
-        if name != "note":  # a data frame has taken one file's word for all
+        if name == "age":  # a data frame may have taken one file's word for all
             with pytest.raises(TableError, match=f"the table: the column '{name}' has one type in some of the files"):
-                unblur.anonymize(spark.read.schema("age int, weight int").parquet(str(raw)), CONFIG)
+                unblur.anonymize(spark.read.schema("age bigint, weight bigint").parquet(str(raw)), CONFIG)
 
 
 def test_a_job_that_fails_leaves_nothing_and_is_told_in_one_line(spark: Any, tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def children(parent: int) -> list[int]:
 def test_a_spark_that_dies_while_it_writes_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     if shutil.which("java") is None:
         pytest.skip("no Java for Spark: install a JRE (Debian: default-jre-headless)")
-    write_parts(tmp_path / "raw", patients(), 2)
+    write_parts(tmp_path / "raw", patients(200_000), 2)
     running = start("local[2]", tmp_path)
     wait_until_it_writes(tmp_path, running)
     for child in children(running.pid):

@@ -128,6 +128,11 @@ def _results(client: Any, waiting: deque[Any]) -> list[Any]:
         raise ClusterError(
             f"--scheduler {address}: the cluster gave up ({type(error).__name__}); nothing was written"
         ) from error
+    except RuntimeError as error:
+        if "deserialization" not in str(error):
+            raise
+        same = "install the same version here and on every machine of the cluster"
+        raise ClusterError(f"--scheduler {address}: it has no unblur, or another version; {same}") from error
 
 
 def _patiently(client: Any, future: Any) -> Any:
