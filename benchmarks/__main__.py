@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import audits, engines, growth, others, rows, states, wide
+from benchmarks import audits, clusters, engines, growth, others, rows, states, wide
 from benchmarks.reporting import machine
 
 BENCHMARKS: dict[str, Callable[..., str]] = {
@@ -18,6 +18,7 @@ BENCHMARKS: dict[str, Callable[..., str]] = {
     "audits": audits.run,
     "others": others.run,
     "wide": wide.run,
+    "clusters": clusters.run,
 }
 
 

@@ -16,7 +16,7 @@ SOURCE = ROOT / "src" / "unblur"
 
 LAYERS = [
     ["unblur.errors"],
-    ["unblur.labels"],
+    ["unblur.labels", "unblur.spark"],
     ["unblur.csvfile", "unblur.hierarchy"],
     ["unblur.arx", "unblur.arx.hierarchy_csv", "unblur.arx.loss", "unblur.lattice"],
     ["unblur.arx.serialized", "unblur.arx.search"],
@@ -60,9 +60,12 @@ LAYERS = [
     ["unblur.together", "unblur.drawing"],
     ["unblur.sources"],
     ["unblur.cells", "unblur.output", "unblur.reading"],
+    ["unblur.matching"],
     ["unblur.truth", "unblur.leaks", "unblur.arx.replaying", "unblur.projects"],
     ["unblur.scheduling"],
     ["unblur.working"],
+    ["unblur.postgrestable", "unblur.sparkfolder"],
+    ["unblur.targets"],
     ["unblur.building.profiling", "unblur.building.laminar"],
     ["unblur.building.drafts"],
     ["unblur.building", "unblur.building.intervals", "unblur.building.dates", "unblur.building.masks"],

@@ -14,12 +14,13 @@ import pytest
 
 import unblur
 from tests.test_auditing import CONFIG, patients
-from unblur.errors import ConfigError, MissingExtraError
+from unblur.errors import ClusterError, ConfigError, MissingExtraError
 from unblur.paper.protocol import Protocol
 from unblur.paper.running import Logbook, run_all
 from unblur.scheduling import spread
 
 WORKERS = 3
+ROOT = Path(__file__).parents[1]
 
 
 def free_address() -> str:
@@ -51,7 +52,7 @@ class Cluster:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd=self.folder,
-            env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},  # so that they know the functions below
+            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])},  # for the functions below
         )
 
     def _wait(self, workers: int) -> None:
@@ -88,16 +89,44 @@ def test_a_cluster_finds_what_one_process_finds_also_when_a_worker_is_killed(clu
             cluster.workers[0].send_signal(signal.SIGKILL)
     assert found == list(range(100, 220)), "nothing is lost, nothing is counted twice"
     assert cluster.workers[0].wait(10) == -signal.SIGKILL
+    from distributed import Client
+
+    connect: Any = Client
     release = unblur.anonymize(patients(), CONFIG)
-    assert unblur.audit(release, scheduler=cluster.address).to_json() == unblur.audit(release).to_json()
+    alone = unblur.audit(release).to_json()
+    assert unblur.audit(release, scheduler=cluster.address).to_json() == alone
+    with connect(cluster.address, set_as_default=False) as client:
+        assert unblur.audit(release, scheduler=client).to_json() == alone, "your own client serves as well"
+        assert [each.to_json() for each in client.gather(client.map(unblur.audit, [release.bare()] * 2))]
 
 
 @pytest.mark.slow
-def test_the_trials_of_the_paper_run_on_a_cluster(cluster: Cluster, tmp_path: Path) -> None:
-    protocol = Protocol(samples=1, ks=(3,))
+def test_the_paper_on_a_cluster_loses_nothing_when_workers_are_killed_and_ends_when_none_is_left(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    protocol, seen = Protocol(samples=2, ks=(3, 4)), list[int]()
+
+    def kill_two(done: int, of: int) -> None:
+        seen.append(done)
+        if done in (3, 6):
+            cluster.workers[done // 3].send_signal(signal.SIGKILL)
+
     here = run_all(protocol, Logbook(tmp_path / "here"))
-    there = run_all(protocol, Logbook(tmp_path / "there"), scheduler=cluster.address)
+    there = run_all(protocol, Logbook(tmp_path / "there"), scheduler=cluster.address, progress=kill_two)
     assert there.outcomes == here.outcomes
+    assert seen == list(range(len(protocol.trials) + 1)), "each is done, and counted, once"
+    kept = [sorted(path.name for path in (tmp_path / each / "trials").iterdir()) for each in ("here", "there")]
+    assert kept[0] == kept[1] and len(kept[0]) == len(protocol.trials)
+
+    def kill_the_last(done: int, of: int) -> None:
+        if done == 3:
+            cluster.workers[0].send_signal(signal.SIGKILL)
+
+    monkeypatch.setattr("unblur.scheduling.PATIENCE", 1)
+    with pytest.raises(ClusterError, match=r"^--scheduler tcp:.*: (all workers are gone|the cluster gave up)"):
+        run_all(protocol, Logbook(tmp_path / "again"), scheduler=cluster.address, progress=kill_the_last)
+    again = run_all(protocol, Logbook(tmp_path / "again"))
+    assert again.outcomes == here.outcomes, "it goes on from what there is"
 
 
 def test_a_scheduler_that_does_not_answer_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,11 +19,12 @@ from unblur.config import Config, Mechanism, load_config
 from unblur.engines import engine_errors
 from unblur.errors import ConfigError, TableError, UnblurWarning
 from unblur.labels import ROOT_LABEL
-from unblur.output import RECORDS, Outputs, check_rows_target, has_groups, read_back, write_rows
+from unblur.output import RECORDS, Outputs, has_groups
 from unblur.recoding import Iteration, Progress, Recoding, check_time, global_recoding, local_recoding
 from unblur.release import Release
 from unblur.sources import open_table
-from unblur.tables import ROW, Table
+from unblur.tables import Table
+from unblur.targets import Delivery, open_target
 from unblur.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class AnonymizedRelease(Release):
     """The published rows, as an Ibis expression that the engine evaluates when asked."""
     table: Table = field(repr=False)
     workspace: Workspace = field(repr=False)
+    order_by: str | None = None
+    """The column that orders the published rows, if one was named."""
 
     def close(self) -> None:
         """Remove the temporary files and let go of the database; this also happens when the object is forgotten."""
@@ -58,8 +61,9 @@ class AnonymizedRelease(Release):
         return [*self.config.paths, *([self.table.path] if self.table.path else [])]
 
     def open_rows(self, workspace: Workspace) -> Table:
-        rows = open_table(self.to_arrow(), workspace)
-        return rows if self.table.numbered else replace(rows, rows=rows.rows.drop(ROW), numbered=False)
+        if not self.table.numbered:  # in a database or a cluster, where they stay
+            return Table(self.published, self.table.name, self.workspace, steady=self.table.steady)
+        return open_table(self.to_arrow(), workspace)
 
     def to_arrow(self) -> pa.Table:
         """Return the published rows as an Arrow table."""
@@ -77,18 +81,27 @@ class AnonymizedRelease(Release):
 
         return pl.DataFrame(self.to_arrow())
 
-    def save(self, path: str | os.PathLike[str], *, trace: str | os.PathLike[str] | None = None) -> None:
-        """Write the rows to a CSV or Parquet file, the config beside it (`.toml`), and the trace if a path is given."""
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        trace: str | os.PathLike[str] | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        """Write the rows, the config beside them (`.toml`), and the trace if a path is given.
+
+        `path` is a CSV or Parquet file, which is replaced if it is there; or a URL with `#table` of PostgreSQL, or with
+        `#parquet:PATH` of Spark, where what is there is replaced only with `overwrite=True`.
+        """
         import json
 
-        target, trace = Path(path), Path(trace) if trace is not None else None
-        check_rows_target(target, [self.table.path, *self.config.paths], trace=trace)
-        separator = "\t" if target.suffix.lower() == ".tsv" else self.table.separator or ";"
-        with Outputs() as outputs:
-            written = write_rows(self.published, target, outputs, self.workspace, separator=separator)
-            self._check_published(read_back(written, target, self.workspace, separator=separator))
-            config = target.with_suffix(".toml")
-            outputs.write_text(config, self.config.to_toml(config.resolve().parent))
+        target, trace = open_target(path), Path(trace) if trace is not None else None
+        inputs = [self.table.path, *self.config.paths]
+        target.check(inputs, trace=trace, overwrite=overwrite, source=self.table.address)
+        names = [each.name for each in self.config.quasi_identifiers]
+        delivery = Delivery(self.published, self.table, names, self.order_by, self._check_published)
+        with Outputs() as outputs, target.staged(delivery, outputs):
+            outputs.write_text(target.config, self.config.to_toml(target.config.resolve().parent))
             if trace is not None:
                 text = json.dumps(self.trace(), indent=1, ensure_ascii=False) + "\n"
                 outputs.write_text(trace, text, private=True)
@@ -223,6 +236,7 @@ def anonymize(
         published=cells.recode(decided.classes, decided.class_of_cell, order_by=order_by),
         table=source,
         workspace=workspace,
+        order_by=order_by,
     )
 
 

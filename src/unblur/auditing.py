@@ -24,6 +24,7 @@ from unblur.mechanisms import Order
 from unblur.refining import Engine
 from unblur.release import Release
 from unblur.replay import replay as replay_release
+from unblur.scheduling import Scheduler
 from unblur.together import Together
 from unblur.truth import Cell, Truth, read_truth
 from unblur.working import Job, Number, Progress, Work
@@ -44,7 +45,7 @@ def audit(
     encoding: str | None = None,
     ablation: bool = False,
     jobs: int = 1,
-    scheduler: str | None = None,
+    scheduler: Scheduler | None = None,
     budget: float | None = None,
     seed: int = 0,
     earlier: Sequence[Mapping[str, Any]] = (),
@@ -60,8 +61,8 @@ def audit(
     estimate, whose draws have the `seed`, and go on from `earlier` ones (`audit.together.result.draws`).
     `engine="cpsat"` enumerates as the paper does.
     `budget` limits the time in seconds, and what was not done is said. `jobs` processes share the work, or the Dask
-    cluster at the address `scheduler`. `ablation=True` also counts with each rule left out. `on_interrupt="keep"` makes
-    of Ctrl-C what it makes of a budget that is used up.
+    cluster `scheduler`: an address, or your own `Client`. `ablation=True` also counts with each rule left out.
+    `on_interrupt="keep"` makes of Ctrl-C what it makes of a budget that is used up.
     """
     for name, value, known in (
         ("order", order, ("sound", "paper")),

@@ -11,9 +11,11 @@ import io
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unblur.errors import TableError
+from unblur.spark import mixed_column, mixed_types
 
 if TYPE_CHECKING:
     import ibis
@@ -37,11 +39,46 @@ def engine_errors(name: str) -> Iterator[None]:
     except Exception as error:
         if "Query interrupted" in str(error):  # what DuckDB makes of a signal
             raise KeyboardInterrupt from None
-        if type(error).__module__.partition(".")[0] not in _FOREIGN:
+        if not is_foreign(error):
             raise
         if no_space(error):
             raise TableError(f"{name}: no space left for temporary files (TMPDIR names another folder)") from None
-        raise TableError(f"{name}: the engine that has the rows failed ({type(error).__name__})") from None
+        if "PARQUET_COLUMN_DATA_TYPE_MISMATCH" in str(error):
+            raise TableError(mixed_types(name, mixed_column(error))) from None
+        reason = reason_of(error) or type(error).__name__
+        raise TableError(f"{name}: the engine that has the rows failed ({reason})") from None
+
+
+def is_foreign(error: Exception) -> bool:
+    """Whether an error is an engine's; one that dies also breaks a connection."""
+    return isinstance(error, ConnectionError) or type(error).__module__.partition(".")[0] in _FOREIGN
+
+
+_REASONS = {
+    "terminating connection": "the server ended the connection",
+    "server closed the connection": "the connection to the server was lost",
+    "connection is lost": "the connection to the server was lost",
+    "connection is closed": "the connection to the server was lost",
+    "no connection to the server": "the connection to the server was lost",
+    "PATH_NOT_FOUND": "no such path",
+    "UNABLE_TO_INFER_SCHEMA": "there are no Parquet files",
+    "spark.driver.maxResultSize": "a result is larger than spark.driver.maxResultSize allows",
+    "ExecutorLostFailure": "Spark lost its workers",
+    "SparkContext was shut down": "Spark was stopped",
+    "stopped SparkContext": "Spark was stopped",
+    "JAVA_GATEWAY_EXITED": "Spark could not be started; it needs Java",
+    "CANNOT_READ_FILE_FOOTER": "a Parquet file is damaged",
+    "FAILED_READ_FILE": "a Parquet file is damaged, or has gone",
+    "Py4JNetworkError": "Spark has gone",
+    "ConnectionRefusedError": "Spark has gone",
+    "Job aborted due to stage failure": "a task of Spark failed again and again",
+}
+
+
+def reason_of(error: Exception) -> str | None:
+    """Say why an engine failed without quoting it: what it says may hold values, or a password."""
+    said = f"{type(error).__name__}: {error}"
+    return next((reason for sign, reason in _REASONS.items() if sign in said), None)
 
 
 def no_space(error: Exception) -> bool:
@@ -89,8 +126,11 @@ class Engine:
         """Turn columns that would not survive the way to a file into text; a typed file keeps what types it can."""
         return rows
 
-    def stage(self, rows: ibis.Table) -> tuple[Any, str]:
-        """Make rows readable to a DuckDB connection, as a stream: return it, and the query that reads them."""
+    def stage(self, rows: ibis.Table, scratch: Path) -> tuple[Any, str]:
+        """Make rows readable to a DuckDB connection, as a stream: return it, and the query that reads them.
+
+        `scratch` is the name of a folder that may be made for this, and is removed afterwards.
+        """
         connection = self.workspace.duckdb.con
         connection.register("unblur_stream", self.backend.to_pyarrow_batches(rows, chunk_size=10_000))
         return connection, "FROM unblur_stream"
@@ -120,7 +160,7 @@ class DuckDBEngine(Engine):
         made: ibis.Table = self.backend.table(name)
         return made
 
-    def stage(self, rows: ibis.Table) -> tuple[Any, str]:
+    def stage(self, rows: ibis.Table, scratch: Path) -> tuple[Any, str]:
         return self.backend.con, self.backend.compile(rows)
 
 
@@ -141,10 +181,13 @@ class PostgresEngine(Engine):
         with self.backend.con.cursor() as cursor:
             with cursor.copy(f"COPY pg_temp.{name} FROM STDIN (FORMAT csv)") as sink:
                 for batch in table.to_batches(max_chunksize=20_000):
-                    sink.write(_csv(batch))
+                    sink.write(csv_bytes(batch))
             cursor.execute(f"ANALYZE pg_temp.{name}")
         self.workspace.defer(self.backend.drop_table, name, force=True)
         return made
+
+    def fetch(self, rows: ibis.Table) -> pa.Table:
+        return super().fetch(self.exact(rows, typed=True))
 
     def _inline(self, table: pa.Table) -> ibis.Table:
         """Write a small table into the query itself, for users who may not make a temporary one."""
@@ -184,16 +227,21 @@ class SparkEngine(Engine):
         return table
 
     def fetch(self, rows: ibis.Table) -> pa.Table:
-        return self._frame(rows).toArrow()
+        return self.frame(rows).toArrow()
 
-    def stage(self, rows: ibis.Table) -> tuple[Any, str]:
+    def stage(self, rows: ibis.Table, scratch: Path) -> tuple[Any, str]:
         """Let Spark write Parquet files, so that its driver never holds the rows; its workers must share the folder."""
-        folder = self.workspace.folder / _new_name()
-        self._frame(rows).write.parquet(folder.as_uri())
-        pattern = str(folder / "*.parquet").replace("'", "''")
+        self.frame(rows).write.parquet(scratch.as_uri())
+        if not any(scratch.glob("*.parquet")):
+            raise TableError(
+                f"the workers of Spark do not share the folder {scratch.parent}; write where they can, "
+                "with pyspark://#parquet:PATH"
+            )
+        pattern = str(scratch / "*.parquet").replace("'", "''")
         return self.workspace.duckdb.con, f"FROM read_parquet('{pattern}')"
 
-    def _frame(self, rows: ibis.Table) -> Any:
+    def frame(self, rows: ibis.Table) -> Any:
+        """Return rows as Spark's own data frame."""
         return self.backend.raw_sql(self.backend.compile(rows))
 
 
@@ -241,7 +289,8 @@ def _plain(columns: Mapping[str, Any]) -> pa.Table:
     return table.cast(pa.schema(fields))
 
 
-def _csv(batch: pa.RecordBatch) -> bytes:
+def csv_bytes(batch: pa.RecordBatch) -> bytes:
+    """Write rows as CSV that PostgreSQL reads: NULL is empty, an empty text is quoted."""
     from pyarrow.csv import WriteOptions, write_csv
 
     text = io.BytesIO()

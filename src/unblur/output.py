@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
@@ -33,6 +34,7 @@ class Outputs:
 
     def __init__(self) -> None:
         self._pending: dict[Path, Path] = {}
+        self._scratch: list[Path] = []
 
     def __enter__(self) -> Outputs:
         return self
@@ -47,6 +49,11 @@ class Outputs:
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
             path.chmod(mode)
         return path
+
+    def scratch(self, target: Path) -> Path:
+        """Return the name for a folder beside `target`, which is gone in the end."""
+        self._scratch.append(target.resolve().with_name(f".unblur-{secrets.token_hex(8)}.scratch"))
+        return self._scratch[-1]
 
     def write_text(self, target: Path, text: str, *, private: bool = False) -> None:
         """Write a text file."""
@@ -67,6 +74,8 @@ class Outputs:
             for path in self._pending.values():
                 with contextlib.suppress(OSError):
                     path.unlink()
+            for folder in self._scratch:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _rename(self) -> None:
         kept: dict[Path, Path] = {}
@@ -112,9 +121,15 @@ def check_rows_target(target: Path, inputs: Iterable[Path | None], *, trace: Pat
     """Refuse, before any work, paths for a release, its config and its trace that would destroy something."""
     if target.suffix.lower() not in FORMATS:
         raise OutputError(f"{target}: rows are written as {', '.join(FORMATS)}; choose one of these endings")
+    check_beside(target.with_suffix(".toml"), inputs, target=target, trace=trace)
+
+
+def check_beside(
+    config: Path, inputs: Iterable[Path | None], *, target: Path | None = None, trace: Path | None = None
+) -> None:
+    """Refuse paths for a config, and the release and trace beside it, that would destroy something."""
     inputs = list(inputs)
-    config = target.with_suffix(".toml")
-    targets = [target, config, *([trace] if trace is not None else [])]
+    targets = [path for path in (target, config, trace) if path is not None]
     if any(path.exists() and config.exists() and config.samefile(path) for path in inputs if path is not None):
         raise OutputError(f"{config}: the release's own config goes here, but this is an input; rename the output")
     for path in targets:
@@ -143,7 +158,7 @@ def write_rows(rows: ibis.Table, target: Path, outputs: Outputs, workspace: Work
     options = f"{'FORMAT parquet' if parquet else csv}, USE_TMP_FILE false"  # the path is a temporary one already
     path = outputs.temporary(target)
     with engine_errors("the release"):
-        connection, query = engine.stage(engine.exact(rows, typed=parquet))
+        connection, query = engine.stage(engine.exact(rows, typed=parquet), outputs.scratch(target))
         try:
             connection.execute(f"COPY ({query}) TO {sql_text(str(path))} ({options})")
         except (duckdb.IOException, OSError) as error:
@@ -161,16 +176,18 @@ def read_back(path: Path, target: Path, workspace: Workspace, *, separator: str)
 
 
 def has_groups(rows: pa.Table | str, expected: pa.Table, workspace: Workspace) -> bool:
-    """Whether rows, counted by their labels, are just the expected groups."""
+    """Whether rows, counted by their labels, are just the expected groups; rows may be so counted already."""
     import pyarrow as pa
 
     connection = workspace.duckdb.con
     connection.register("unblur_expected", expected)
+    counted = "count(*)"
     if isinstance(rows, pa.Table):
+        counted = f"sum({RECORDS})::BIGINT" if RECORDS in rows.column_names else counted
         connection.register("unblur_rows", rows)
         rows = "unblur_rows"
     labels = ", ".join(sql_name(name) for name in expected.column_names[:-1])
-    found = f"SELECT {labels}, count(*) AS {RECORDS} FROM {rows} GROUP BY {labels}"
+    found = f"SELECT {labels}, {counted} AS {RECORDS} FROM {rows} GROUP BY {labels}"
     wanted = f"SELECT {labels}, {RECORDS} FROM unblur_expected"
     differ = f"({found} EXCEPT ALL {wanted}) UNION ALL ({wanted} EXCEPT ALL {found})"
     return not connection.execute(f"{differ} LIMIT 1").fetchall()

@@ -13,20 +13,37 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from unblur.errors import ClusterError, ConfigError, MissingExtraError
 
+if TYPE_CHECKING:
+    from distributed import Client
+
 R = TypeVar("R")
 Task = tuple[Any, ...]
+Scheduler: TypeAlias = "str | Client"
+"""A Dask cluster: the address of its scheduler, or a client that is connected to it."""
 CONNECT = 10
 """Seconds to wait for a scheduler, and for its first worker."""
+WORTH_SENDING = 0.1
+"""Seconds of work that are worth a round trip, which takes some hundredths of that."""
+MOST_AT_ONCE = 64
+PATIENCE = 60
+"""Seconds after which workers that are gone are missed."""
 
 
 def spread(
-    function: Callable[..., R], shared: Any, tasks: Iterable[Task], *, jobs: int = 1, scheduler: str | None = None
+    function: Callable[..., R],
+    shared: Any,
+    tasks: Iterable[Task],
+    *,
+    jobs: int = 1,
+    scheduler: Scheduler | None = None,
 ) -> Generator[R, None, None]:
     """Call `function(shared, *task)` for every task, several at a time; the results come in the order of the tasks."""
     if scheduler is not None:
@@ -65,45 +82,80 @@ def _read(path: Path) -> Any:
 
 
 def _on_cluster(
-    function: Callable[..., R], shared: Any, tasks: Iterable[Task], scheduler: str
+    function: Callable[..., R], shared: Any, tasks: Iterable[Task], scheduler: Scheduler
 ) -> Generator[R, None, None]:
     """Let Dask do the work: a task whose worker dies is done again by another.
 
-    Only a few tasks more than there are cores wait at the cluster, so that one that is asked for late is posed late.
+    Short tasks are sent several at a time, as many as take `WORTH_SENDING`. Only a few batches more than there are
+    cores wait at the cluster, so that a task that is asked for late is posed late.
     """
     with _connected(scheduler) as client:
+        room, waiting, size = 2 * _cores(client) + 2, deque[Any](), 1
         sent = client.scatter(shared, broadcast=True, hash=False)
-        room, waiting = 2 * sum(client.ncores().values()) + 2, deque[Any]()
+        left = iter(tasks)
         try:
-            for task in tasks:
-                waiting.append(client.submit(function, sent, *task, pure=False))
-                if len(waiting) >= room:
-                    yield _result(waiting.popleft(), scheduler)
-            while waiting:
-                yield _result(waiting.popleft(), scheduler)
+            while (batch := list(islice(left, size))) or waiting:
+                if batch:
+                    waiting.append(client.submit(_do_all, function, sent, batch, pure=False))
+                if len(waiting) >= room or not batch:
+                    for results, seconds in _results(client, waiting):
+                        size = max(1, min(2 * size, MOST_AT_ONCE, int(WORTH_SENDING / seconds)))
+                        yield from results
         finally:
             client.cancel(list(waiting))
 
 
-def _result(future: Any, scheduler: str) -> Any:
+def _do_all(function: Callable[..., R], shared: Any, tasks: list[Task]) -> tuple[list[R], float]:
+    """Do some tasks; also tell how long each took."""
+    start = perf_counter()
+    results = [function(shared, *task) for task in tasks]
+    return results, max(1e-6, (perf_counter() - start) / len(tasks))
+
+
+def _results(client: Any, waiting: deque[Any]) -> list[Any]:
+    """Fetch the results of the first batches that are done, on one way; if there is none, wait for the first."""
     from concurrent.futures import CancelledError
 
     from distributed import KilledWorker
 
+    address = client.scheduler.address
+    done = []
+    while waiting and waiting[0].done():
+        done.append(waiting.popleft())
     try:
-        return future.result()
+        return list(client.gather(done)) if done else [_patiently(client, waiting.popleft())]
     except (KilledWorker, CancelledError, OSError) as error:
         raise ClusterError(
-            f"--scheduler {scheduler}: the cluster gave up ({type(error).__name__}); nothing was written"
+            f"--scheduler {address}: the cluster gave up ({type(error).__name__}); nothing was written"
         ) from error
+    except RuntimeError as error:
+        if "deserialization" not in str(error):
+            raise
+        same = "install the same version here and on every machine of the cluster"
+        raise ClusterError(f"--scheduler {address}: it has no unblur, or another version; {same}") from error
+
+
+def _patiently(client: Any, future: Any) -> Any:
+    """Wait for a task as long as there are workers; new ones may come in place of those that went."""
+    while True:
+        try:
+            return future.result(timeout=PATIENCE)
+        except TimeoutError:
+            if not client.ncores():
+                address = client.scheduler.address
+                raise ClusterError(f"--scheduler {address}: all workers are gone; nothing was written") from None
 
 
 @contextmanager
-def _connected(scheduler: str) -> Generator[Any, None, None]:
+def _connected(scheduler: Scheduler) -> Generator[Any, None, None]:
+    """Connect to a cluster; the user's own client is taken as it is, and left open."""
     try:
         from distributed import Client
     except ImportError as error:
         raise MissingExtraError("a scheduler", "dask") from error
+    if not isinstance(scheduler, str):
+        yield scheduler
+        return
     try:
         connect: Callable[..., AbstractContextManager[Any]] = Client
         client = connect(scheduler, timeout=CONNECT, set_as_default=False)
@@ -111,6 +163,12 @@ def _connected(scheduler: str) -> Generator[Any, None, None]:
         what = "an address such as tcp://127.0.0.1:8786, with a Dask scheduler that answers, is meant"
         raise ConfigError(f"--scheduler {scheduler}: cannot be reached; {what}") from error
     with client as connected:
-        if not connected.scheduler_info(n_workers=-1)["workers"]:
-            raise ConfigError(f"--scheduler {scheduler}: it has no workers; start some")
         yield connected
+
+
+def _cores(client: Any) -> int:
+    """Count the cores of a cluster, which must have some."""
+    found = int(sum(client.ncores().values()))
+    if not found:
+        raise ConfigError(f"--scheduler {client.scheduler.address}: it has no workers; start some")
+    return found

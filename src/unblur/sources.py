@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 import sys
 from collections.abc import Sequence
@@ -11,8 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from unblur.engines import reason_of
 from unblur.errors import MissingExtraError, TableError
 from unblur.files import open_file
+from unblur.spark import Layout, read_parquet, read_table
 from unblur.tables import ROW, Table, check_names
 from unblur.workspace import Workspace
 
@@ -39,6 +42,11 @@ def open_table(source: Any, workspace: Workspace, *, columns: Sequence[str] = ()
             raise TableError(f"{path}: {error.strerror or error}") from error
     if type(source).__module__.startswith("ibis.") and hasattr(source, "columns"):
         return Table(source, "the expression", workspace, steady=False)
+    if type(source).__module__.startswith("pyspark.sql."):
+        import ibis
+
+        backend = ibis.pyspark.connect(source.sparkSession)
+        return _open_layout(Layout(source), backend, "the table", workspace)
     return _open_frame(source, workspace)
 
 
@@ -65,6 +73,14 @@ def _open_frame(source: Any, workspace: Workspace) -> Table:
     return Table(workspace.duckdb.table("unblur_table"), name, workspace, numbered=True)
 
 
+def _open_layout(layout: Layout, backend: Any, name: str, workspace: Workspace) -> Table:
+    """Give a data frame of Spark a name in its session, as long as the workspace is open."""
+    view = f"unblur_{secrets.token_hex(6)}"
+    layout.frame.createOrReplaceTempView(view)
+    workspace.defer(layout.frame.sparkSession.catalog.dropTempView, view)
+    return Table(backend.table(view), name, workspace, steady=False, layout=layout)
+
+
 def _one_type(column: Any) -> bool:
     import pyarrow as pa
 
@@ -86,12 +102,14 @@ def _open_url(url: str, workspace: Workspace) -> Table:
     try:
         backend = workspace.connect(address)
         if scheme == "pyspark" and table.startswith("parquet:"):
-            files = table.removeprefix("parquet:")
-            return Table(backend.read_parquet(files), name, workspace, path=Path(files), steady=False)
+            layout = read_parquet(backend._session, table.removeprefix("parquet:"), name)
+            return replace(_open_layout(layout, backend, name, workspace), address=url)
         schema, _, relation = table.rpartition(".")
         rows = backend.table(relation, database=schema or None)
         path = Path(address.partition("://")[2]) if scheme == "duckdb" else None
-        return Table(rows, name, workspace, path=path, steady=scheme != "pyspark")
+        if scheme == "pyspark":
+            return _open_layout(read_table(backend._session, table), backend, name, workspace)
+        return Table(rows, name, workspace, path=path, address=url)
     except TableError:
         raise
     except ImportError as error:
@@ -102,8 +120,9 @@ def _open_url(url: str, workspace: Workspace) -> Table:
     except Exception as error:
         if type(error).__name__ == "TableNotFound":
             raise TableError(f"{name}: there is no such table") from error
-        reason = {
+        known = {
             "OperationalError": "the server cannot be reached, or refuses this user",
             "IOException": "not a DuckDB file, or in use by another program",
-        }.get(type(error).__name__, type(error).__name__)
+        }
+        reason = known.get(type(error).__name__) or reason_of(error) or type(error).__name__
         raise TableError(f"{name}: cannot be opened ({reason})") from None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unblur.engines import Engine, engine_errors, engine_of
 from unblur.errors import TableError
+from unblur.spark import Layout
 from unblur.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -60,6 +61,10 @@ class Table:
     """Whether two looks at it surely see the same rows."""
     stamp: FileStamp | None = None
     """What tells whether the file was replaced or written to meanwhile, if it is read where it lies."""
+    address: str | None = field(default=None, repr=False)
+    """The URL it was opened by; it may hold a password."""
+    layout: Layout | None = None
+    """How the rows lie in the files of Spark, if they are there."""
 
     def __post_init__(self) -> None:
         check_names(self.columns, self.name)

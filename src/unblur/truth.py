@@ -2,7 +2,8 @@
 
 Rows of both tables are matched by position or by a column of ids; then every label must cover its row's raw value. The
 two tables may live in different engines, so what is compared comes to Python: per row the labels, encoded once per
-distinct label, and the codes of the cell.
+distinct label, and the codes of the cell. If both are on one Spark cluster, only groups of equal rows come, with their
+sizes as weights.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from unblur.errors import ConfigError, TableError, UnblurWarning
 from unblur.grid import Grid
 from unblur.hierarchy import Ranks
 from unblur.labels import ROOT_LABEL
+from unblur.matching import WEIGHT, match_groups, on_one_cluster
 from unblur.reading import LabelReader, Node
 from unblur.release import Release
 from unblur.sources import open_table
@@ -77,16 +79,20 @@ def read_truth(
         _check_matching(published, table, id_column)
         for note in table.notes:
             warnings.warn(note, UnblurWarning, stacklevel=2)
-        numbers, ids = _published_rows(published, release, id_column)
-        cells = assign_cells(table, config)
-        _check_cells(cells, published, len(numbers), id_column)
-        codes, raw_ids = _raw_rows(cells, id_column)
-    if id_column is not None:
-        codes = codes[:, _match(published, ids, table, raw_ids, id_column)]
+        if id_column is not None and on_one_cluster(published, table):
+            numbers, codes, weights = _matched_groups(published, release, assign_cells(table, config), id_column)
+        else:
+            numbers, ids = _published_rows(published, release, id_column)
+            cells = assign_cells(table, config)
+            _check_cells(cells, published, len(numbers), id_column)
+            codes, raw_ids = _raw_rows(cells, id_column)
+            if id_column is not None:
+                codes = codes[:, _match(published, ids, table, raw_ids, id_column)]
+            weights = np.ones(len(numbers), dtype=np.int64)
     grid = Grid(config.lattice)
     positions = np.stack([_positions(grid, attribute, codes[attribute]) for attribute in range(len(codes))])
-    _check_cover(published, release, grid, numbers, positions, by_id=id_column is not None)
-    return _tally(len(release.classes), numbers, positions)
+    _check_cover(published, release, grid, numbers, positions, weights, by_id=id_column is not None)
+    return _tally(len(release.classes), numbers, positions, weights)
 
 
 def _check_matching(published: Table, table: Table, id_column: str | None) -> None:
@@ -112,13 +118,29 @@ def _check_cells(cells: Cells, published: Table, rows: int, id_column: str | Non
 
 def _published_rows(published: Table, release: Release, id_column: str | None) -> tuple[Ranks, pa.Array | None]:
     """Find the class number of every published row, and its id."""
+    labels = _label_columns(published, release)
+    rows = _fetch(published, published.rows, labels, id_column)
+    weights = np.ones(rows.num_rows, dtype=np.int64)
+    numbers = _class_numbers(published, release, [rows[name] for name in labels], weights)
+    return numbers, _ids(published, rows, id_column)
+
+
+def _label_columns(published: Table, release: Release) -> dict[str, Any]:
     attributes = release.config.quasi_identifiers
     for attribute in attributes:
         published.require(attribute.name)
-    labels = {f"label_{i}": published.rows[each.name].cast("string") for i, each in enumerate(attributes)}
-    rows = _fetch(published, published.rows, labels, id_column)
-    numbers = _class_numbers(published, release, [rows[name] for name in labels])
-    return numbers, _ids(published, rows, id_column)
+    return {f"label_{i}": published.rows[each.name].cast("string") for i, each in enumerate(attributes)}
+
+
+def _matched_groups(published: Table, release: Release, cells: Cells, id_column: str) -> tuple[Ranks, Ranks, Ranks]:
+    """Match rows where they are; bring the class numbers of groups of them, their codes, and how many rows each has."""
+    _check_cells(cells, published, 0, id_column)
+    labels = _label_columns(published, release)
+    codes = {f"code_{i}": name for i, name in enumerate(cells.coded().columns)}
+    groups = match_groups(published, labels, cells, codes, id_column)
+    weights = groups[WEIGHT].to_numpy().astype(np.int64)
+    numbers = _class_numbers(published, release, [groups[name] for name in labels], weights)
+    return numbers, np.stack([groups[name].to_numpy().astype(np.int64) for name in codes]), weights
 
 
 def _raw_rows(cells: Cells, id_column: str | None) -> tuple[Ranks, pa.Array | None]:
@@ -186,12 +208,12 @@ def _match(published: Table, ids: Any, table: Table, raw_ids: Any, id_column: st
     return np.asarray(pc.index_in(ids, value_set=raw_ids).to_numpy(), dtype=np.int64)
 
 
-def _class_numbers(published: Table, release: Release, labels: Sequence[pa.ChunkedArray]) -> Ranks:
+def _class_numbers(published: Table, release: Release, labels: Sequence[pa.ChunkedArray], weights: Ranks) -> Ranks:
     """Find the class of every row by its labels; the classes must be those of the release."""
     attributes = release.config.quasi_identifiers
     readers = [LabelReader(attribute) for attribute in attributes]
-    read = [_nodes(published, *each) for each in zip(attributes, readers, labels, strict=True)]
-    first, group_of, sizes = _groups([nodes_of for _, nodes_of in read])
+    read = [_nodes(published, *each, weights) for each in zip(attributes, readers, labels, strict=True)]
+    first, group_of, sizes = _groups([nodes_of for _, nodes_of in read], weights)
     numbers = _numbers(release, readers)
     found = [numbers.get(tuple(nodes[of[row]] for nodes, of in read), _NO_CLASS) for row in first.tolist()]
     shown = Counter[int]()
@@ -216,7 +238,7 @@ def _numbers(release: Release, readers: Sequence[LabelReader]) -> dict[tuple[Nod
 
 
 def _nodes(
-    published: Table, attribute: QuasiIdentifier, reader: LabelReader, labels: pa.ChunkedArray
+    published: Table, attribute: QuasiIdentifier, reader: LabelReader, labels: pa.ChunkedArray, weights: Ranks
 ) -> tuple[list[Node], Ranks]:
     """Find the distinct nodes that labels name, and which of them each row has."""
     encoded = labels.combine_chunks().dictionary_encode(null_encoding="encode")
@@ -225,7 +247,7 @@ def _nodes(
     wrong = np.array([node is None for node in nodes], dtype=np.bool_)[label_of]
     if wrong.any():
         what = f"column {attribute.name!r}:"
-        raise _wrong_rows(published, wrong, what, "a label that its hierarchy does not have")
+        raise _wrong_rows(published, wrong, what, "a label that its hierarchy does not have", weights)
     distinct = {node: n for n, node in enumerate(dict.fromkeys(node for node in nodes if node is not None))}
     node_of = np.array([distinct[node] for node in nodes if node is not None], dtype=np.int64)
     return list(distinct), node_of[label_of]
@@ -237,7 +259,14 @@ def _positions(grid: Grid, attribute: int, codes: Ranks) -> Ranks:
 
 
 def _check_cover(
-    published: Table, release: Release, grid: Grid, numbers: Ranks, positions: Ranks, *, by_id: bool
+    published: Table,
+    release: Release,
+    grid: Grid,
+    numbers: Ranks,
+    positions: Ranks,
+    weights: Ranks,
+    *,
+    by_id: bool,
 ) -> None:
     """Refuse rows whose label does not cover the raw value; that of suppressed rows covers even a missing one."""
     top = release.config.lattice.top
@@ -250,25 +279,26 @@ def _check_cover(
         name = release.config.quasi_identifiers[int(outside[:, wrong.argmax()].argmax())].name
         likely = "its ids are of other records" if by_id else "its rows are in another order"
         what = f"the published label of column {name!r} does not cover the raw value"
-        raise TableError(f"{_wrong_rows(published, wrong, '', what)}; the table is another one, or {likely}")
+        raise TableError(f"{_wrong_rows(published, wrong, '', what, weights)}; the table is another one, or {likely}")
 
 
-def _tally(classes: int, numbers: Ranks, positions: Ranks) -> Truth:
+def _tally(classes: int, numbers: Ranks, positions: Ranks, weights: Ranks) -> Truth:
     """Count the records of each class in each cell."""
     valid = (positions >= 0).all(axis=0)
-    numbers, positions = numbers[valid], positions[:, valid]
-    first, _, counts = _groups([numbers - _OUTLIERS, *positions])
+    without = int(weights[~valid].sum())
+    numbers, positions, weights = numbers[valid], positions[:, valid], weights[valid]
+    first, _, counts = _groups([numbers - _OUTLIERS, *positions], weights)
     found: list[dict[Cell, int]] = [{} for _ in range(classes + 1)]  # the last for the outliers: number -1
     totals = Counter[Cell]()
     cells = zip(*positions[:, first].tolist(), strict=True)
     for number, cell, count in zip(numbers[first].tolist(), cells, counts.tolist(), strict=True):
         found[number][cell] = count
         totals[cell] += count
-    return Truth(tuple(found[:-1]), found[-1], dict(totals), int((~valid).sum()))
+    return Truth(tuple(found[:-1]), found[-1], dict(totals), without)
 
 
-def _groups(columns: Sequence[Ranks]) -> tuple[Ranks, Ranks, Ranks]:
-    """Group rows by columns of numbers from 0 up: the first row of each group, the group of each row, their sizes."""
+def _groups(columns: Sequence[Ranks], weights: Ranks) -> tuple[Ranks, Ranks, Ranks]:
+    """Group rows by columns of numbers from 0 up: the first row of each group, the group of each row, their weights."""
     key, space = np.zeros(len(columns[0]), dtype=np.int64), 1
     for column in columns:
         size = int(column.max(initial=0)) + 1
@@ -276,13 +306,13 @@ def _groups(columns: Sequence[Ranks]) -> tuple[Ranks, Ranks, Ranks]:
             values, key = np.unique(key, return_inverse=True)
             space = len(values)
         key, space = key * size + column, space * size
-    _, first, group_of, sizes = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
-    return first, group_of, sizes
+    _, first, group_of = np.unique(key, return_index=True, return_inverse=True)
+    return first, group_of, np.bincount(group_of, weights, len(first)).astype(np.int64)
 
 
-def _wrong_rows(table: Table, wrong: Marks, where: str, what: str) -> TableError:
+def _wrong_rows(table: Table, wrong: Marks, where: str, what: str, weights: Ranks | None = None) -> TableError:
     """Say what is wrong with some rows, with their count and the number of the first, but not what they hold."""
     place = f"row {int(wrong.argmax()) + 1}:" if table.numbered else ""
-    count = int(wrong.sum())
+    count = int(wrong.sum() if weights is None else weights[wrong].sum())
     rows = "1 such row" if count == 1 else f"{count:,} such rows"
     return TableError(" ".join(filter(None, (f"{table.name}:", where, place, what, f"({rows})"))))

@@ -14,7 +14,7 @@ from unblur.counting.problem import Records
 from unblur.errors import ProgramError
 from unblur.refining import Engine, Refinement, refine, refine_by_enumeration
 from unblur.risk import Finding, find, with_truth
-from unblur.scheduling import spread
+from unblur.scheduling import Scheduler, spread
 from unblur.truth import Truth
 
 Progress = Callable[[int, int], None]
@@ -83,8 +83,8 @@ class Work:
     jobs: int
     budget: float | None
     progress: Progress
-    scheduler: str | None = None
-    """The address of a Dask cluster that does the work instead of this machine."""
+    scheduler: Scheduler | None = None
+    """A Dask cluster that does the work instead of this machine."""
     stopped: str = ""
     """Why it ended early; empty if it did not."""
     interrupted: bool = False

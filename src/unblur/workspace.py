@@ -12,9 +12,9 @@ from contextlib import ExitStack, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 from unblur.errors import OutputError
+from unblur.spark import attach
 
 
 class Workspace:
@@ -61,7 +61,7 @@ class Workspace:
 
         scheme = address.partition("://")[0]
         if scheme == "pyspark":
-            return _spark(address)  # the session may be the user's own: it is left running
+            return ibis.pyspark.connect(attach(address))  # the session may be the user's own: it is left running
         backend = ibis.connect(address, **({"read_only": True} if scheme == "duckdb" else {}))
         self._resources.callback(backend.disconnect)
         if backend.name == "postgres":
@@ -79,20 +79,6 @@ def _private_folder() -> Path:
         return Path(tempfile.mkdtemp(prefix="unblur-", dir=chosen))
     except OSError as error:
         raise OutputError(f"no folder for temporary files: {error.strerror or error}") from error
-
-
-def _spark(address: str) -> Any:
-    """Attach to the running Spark session, or start one: `pyspark://MASTER?spark.option=value`."""
-    import ibis
-    from pyspark.sql import SparkSession
-
-    parts = urlsplit(address)
-    builder = SparkSession.builder
-    if parts.netloc:
-        builder = builder.master(unquote(parts.netloc))
-    for key, value in parse_qsl(parts.query):
-        builder = builder.config(key, value)
-    return ibis.pyspark.connect(builder.getOrCreate())
 
 
 def sql_text(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 import warnings
@@ -60,6 +61,7 @@ def main() -> Never:
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, stop)
     warnings.showwarning = _show_warning
+    logging.disable()  # what libraries log may quote values; what matters is told by an error
     open_screen()
     try:
         try:
@@ -111,7 +113,9 @@ def _options(
 def _anonymize(
     table: Given,
     config: ConfigFile,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where the release goes: .csv, .tsv or .parquet.")],
+    out: Annotated[
+        str, typer.Option("--out", "-o", help="Where the release goes: .csv, .tsv, .parquet, or a URL with #table.")
+    ],
     recoding: Annotated[
         Literal["local", "global"],
         typer.Option(help="Generalize each group as little as possible, or all records alike."),
@@ -129,6 +133,9 @@ def _anonymize(
     order_by: Annotated[
         str | None, typer.Option(help="Order the rows by this column (files keep their own order).")
     ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the table or Spark folder that --out names, if it is there.")
+    ] = False,
     encoding: Encoding = None,
     threads: Annotated[int | None, typer.Option(help="How many processor cores to use.", min=1)] = None,
 ) -> None:
@@ -144,6 +151,7 @@ def _anonymize(
         missing=missing,
         trace=trace,
         order_by=order_by,
+        overwrite=overwrite,
         encoding=encoding,
         threads=threads,
     )

@@ -8,21 +8,23 @@ from typing import Any, Literal
 from unblur.anonymizing import AnonymizedRelease, anonymize
 from unblur.cli.progress import progress_bar
 from unblur.config import Config
-from unblur.output import check_rows_target
+from unblur.targets import open_target
 
 
 def run(
     table: str,
     *,
     config: Path,
-    out: Path,
+    out: str | Path,
     recoding: Literal["local", "global"] = "local",
     trace: Path | None = None,
+    overwrite: bool = False,
     **options: Any,
 ) -> None:
     """Make the release and say what it looks like."""
     description = Config.read(config)
-    check_rows_target(out, [Path(table), *description.paths], trace=trace)
+    target = open_target(out)
+    target.check([Path(table), *description.paths], trace=trace, overwrite=overwrite, source=table)
     with progress_bar("reading and grouping the rows") as show:
 
         def advance(done: int, of: int) -> None:
@@ -31,10 +33,10 @@ def run(
         release = anonymize(table, description, recoding=recoding, progress=advance, **options)
         show(description="writing the release", total=None)
         with release:
-            release.save(out, trace=trace)
+            release.save(out, trace=trace, overwrite=overwrite)
     print(summary(release))
-    print(f"release: {out}")
-    print(f"config:  {out.with_suffix('.toml')}")
+    print(f"release: {target.name}")
+    print(f"config:  {target.config}")
     if trace is not None:
         print(f"trace:   {trace}")
 

@@ -14,7 +14,7 @@ from unblur.output import Outputs
 from unblur.paper.jointly import Extra, attack_jointly, joint_trials
 from unblur.paper.protocol import Outcome, Protocol, Timings, Trial, attack, measure
 from unblur.paper.results import Results
-from unblur.scheduling import spread
+from unblur.scheduling import Scheduler, spread
 
 Progress = Callable[[int, int], None]
 
@@ -85,7 +85,7 @@ def run_all(
     logbook: Logbook,
     *,
     jobs: int = 1,
-    scheduler: str | None = None,
+    scheduler: Scheduler | None = None,
     solver_budget: float | None = None,
     progress: Progress = lambda done, of: None,
 ) -> Results:
