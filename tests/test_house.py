@@ -31,7 +31,7 @@ LAYERS = [
     ["unblur.recoding", "unblur.workspace"],
     ["unblur.arx.recoding"],
     ["unblur.tables"],
-    ["unblur.files"],
+    ["unblur.files", "unblur.lookups"],
     ["unblur.overlaps", "unblur.counting", "unblur.counting.deadline", "unblur.counting.numbers"],
     ["unblur.counting.problem"],
     ["unblur.counting.weights"],
