@@ -55,7 +55,7 @@ class AnonymizedRelease(Release):
 
     @property
     def paths(self) -> list[Path]:
-        return [*self.config.paths, *([self.table.path] if self.table.path else [])]
+        return [*self.config.paths, *self.table.paths]
 
     def open_rows(self, workspace: Workspace) -> Table:
         rows = open_table(self.to_arrow(), workspace)
@@ -77,15 +77,22 @@ class AnonymizedRelease(Release):
 
         return pl.DataFrame(self.to_arrow())
 
-    def save(self, path: str | os.PathLike[str], *, trace: str | os.PathLike[str] | None = None) -> None:
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        trace: str | os.PathLike[str] | None = None,
+        on_rows: Progress | None = None,
+    ) -> None:
         """Write the rows to a CSV or Parquet file, the config beside it (`.toml`), and the trace if a path is given."""
         import json
 
         target, trace = Path(path), Path(trace) if trace is not None else None
-        check_rows_target(target, [self.table.path, *self.config.paths], trace=trace)
+        check_rows_target(target, self.paths, trace=trace)
         separator = "\t" if target.suffix.lower() == ".tsv" else self.table.separator or ";"
         with Outputs() as outputs:
-            written = write_rows(self.published, target, outputs, self.workspace, separator=separator)
+            with self.table.reading(on_rows):
+                written = write_rows(self.published, target, outputs, self.workspace, separator=separator)
             self._check_published(read_back(written, target, self.workspace, separator=separator))
             config = target.with_suffix(".toml")
             outputs.write_text(config, self.config.to_toml(config.resolve().parent))
@@ -97,7 +104,8 @@ class AnonymizedRelease(Release):
         """Refuse rows that do not make up the classes: the table was another one when it was read again."""
         with engine_errors(self.table.name):
             same = self.table.steady or has_groups(rows, self.expected_groups(), self.workspace)
-        if not same or self.table.has_changed():
+        self.table.check_unchanged()
+        if not same:
             raise TableError(f"{self.table.name}: the rows changed while they were read; nothing was written")
 
     def expected_groups(self) -> pa.Table:
@@ -153,6 +161,7 @@ def anonymize(
     encoding: str | None = None,
     threads: int | None = None,
     progress: Progress = lambda done, of: None,
+    on_rows: Progress | None = None,
 ) -> AnonymizedRelease:
     """Make a k-anonymous release of a table.
 
@@ -161,6 +170,8 @@ def anonymize(
     With `missing="suppress"`, rows with a missing or impossible value are suppressed instead of refused.
     Files and data frames keep the order of their rows; those of a database or an expression come out shuffled unless
     `order_by` is given, because the order that an engine leaves them in may follow the raw values.
+    `progress` is called with how many states were chosen from and how many there are, `on_rows` with how many rows of a
+    file or data frame were read and how many there are.
     """
     config = load_config(config)
     check_mechanism(config)
@@ -181,7 +192,7 @@ def anonymize(
     if arx:
         config = in_column_order(config, source)
     lattice = config.lattice
-    cells = assign_cells(source, config)
+    cells = assign_cells(source, config, on_rows)
     problems = cells.problems()
     if problems and missing == "error":
         more = f"; {len(problems) - 1} more problems" if len(problems) > 1 else ""

@@ -25,6 +25,7 @@ from unblur.labels import ROOT_LABEL, parse_number
 from unblur.lookups import keeps_order, look_up, look_up_cells, place_among
 from unblur.release import EquivalenceClass
 from unblur.tables import PREFIX, ROW, Table
+from unblur.watching import Progress
 
 if TYPE_CHECKING:
     import ibis
@@ -144,7 +145,7 @@ class Cells:
         }[code]
         place = ""
         if self.table.numbered:
-            place = f" row {int(self.groups['first'].to_numpy()[hit].min()) + 1}:"
+            place = f" {self.table.place(int(self.groups['first'].to_numpy()[hit].min()))}:"
         rows = "1 such row" if count == 1 else f"{count:,} such rows"
         return f"{self.table.name}: column {attribute.name!r}:{place} {what} ({rows})"
 
@@ -177,7 +178,7 @@ class _RawValues:
         return [(each[:, 0], each[:, 1]) for each in pairs]
 
 
-def assign_cells(table: Table, config: Config) -> Cells:
+def assign_cells(table: Table, config: Config, progress: Progress | None = None) -> Cells:
     """Assign every row to a cell, and count the rows of each."""
     for attribute in config.quasi_identifiers:
         table.require(attribute.name)
@@ -192,7 +193,7 @@ def assign_cells(table: Table, config: Config) -> Cells:
     if table.numbered:
         aggregates |= {"first": rows[ROW].min(), "last": rows[ROW].max()}
     aggregates |= {_off(i): rows[_off(i)].sum() for i in attributes if _off(i) in rows.columns}
-    groups = table.fetch(rows.group_by([_code(i) for i in attributes]).aggregate(**aggregates))
+    groups = table.fetch(rows.group_by([_code(i) for i in attributes]).aggregate(**aggregates), progress)
     if not groups.num_rows:
         raise TableError(f"{table.name}: there are no rows, only a header")
     cells = Cells(table, config, rows, groups)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import io
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unblur.errors import TableError
@@ -30,8 +31,11 @@ _FOREIGN = ("duckdb", "_duckdb", "psycopg", "pyspark", "py4j", "pyarrow", "ibis"
 
 
 @contextmanager
-def engine_errors(name: str) -> Iterator[None]:
-    """Turn errors of an engine, which may quote values, into one line that names the table and the kind of error."""
+def engine_errors(name: str, paths: Sequence[Path] = ()) -> Iterator[None]:
+    """Turn errors of an engine, which may quote values, into one line that names the table and the kind of error.
+
+    `paths` are the files behind the table: which of them is damaged is told, too.
+    """
     try:
         yield
     except Exception as error:
@@ -41,6 +45,9 @@ def engine_errors(name: str) -> Iterator[None]:
             raise
         if no_space(error):
             raise TableError(f"{name}: no space left for temporary files (TMPDIR names another folder)") from None
+        for path in paths:
+            if f'"{path}"' in str(error):
+                raise TableError(f"{path}: damaged; what it holds cannot be read to the end") from None
         raise TableError(f"{name}: the engine that has the rows failed ({type(error).__name__})") from None
 
 

@@ -282,7 +282,7 @@ def _groups(columns: Sequence[Ranks]) -> tuple[Ranks, Ranks, Ranks]:
 
 def _wrong_rows(table: Table, wrong: Marks, where: str, what: str) -> TableError:
     """Say what is wrong with some rows, with their count and the number of the first, but not what they hold."""
-    place = f"row {int(wrong.argmax()) + 1}:" if table.numbered else ""
+    place = f"{table.place(int(wrong.argmax()))}:" if table.numbered else ""
     count = int(wrong.sum())
     rows = "1 such row" if count == 1 else f"{count:,} such rows"
     return TableError(" ".join(filter(None, (f"{table.name}:", where, place, what, f"({rows})"))))

@@ -28,10 +28,13 @@ def run(
         def advance(done: int, of: int) -> None:
             show(description="choosing states", completed=done, total=of)
 
-        release = anonymize(table, description, recoding=recoding, progress=advance, **options)
-        show(description="writing the release", total=None)
+        def move(done: int, of: int) -> None:
+            show(completed=done, total=of)
+
+        release = anonymize(table, description, recoding=recoding, progress=advance, on_rows=move, **options)
+        show(description="writing the release", completed=0, total=None)
         with release:
-            release.save(out, trace=trace)
+            release.save(out, trace=trace, on_rows=move)
     print(summary(release))
     print(f"release: {out}")
     print(f"config:  {out.with_suffix('.toml')}")
