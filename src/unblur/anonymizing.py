@@ -91,7 +91,7 @@ class AnonymizedRelease(Release):
         check_rows_target(target, self.paths, trace=trace)
         separator = "\t" if target.suffix.lower() == ".tsv" else self.table.separator or ";"
         with Outputs() as outputs:
-            with self.table.reading(on_rows):
+            with self.table.reading(self.published, on_rows):
                 written = write_rows(self.published, target, outputs, self.workspace, separator=separator)
             self._check_published(read_back(written, target, self.workspace, separator=separator))
             config = target.with_suffix(".toml")

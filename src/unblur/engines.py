@@ -8,6 +8,7 @@ a DuckDB, which writes all files.
 from __future__ import annotations
 
 import io
+import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -126,6 +127,19 @@ class DuckDBEngine(Engine):
         self.workspace.defer(connection.execute, f"DROP TABLE IF EXISTS {name}")
         made: ibis.Table = self.backend.table(name)
         return made
+
+    def plan(self, rows: ibis.Table) -> dict[str, Any]:
+        """Say how the rows would be found: the last step, with those before it as its children."""
+        found = self.backend.con.execute(f"EXPLAIN (FORMAT json) {self.backend.compile(rows)}").fetchall()
+        last: dict[str, Any] = json.loads(found[0][1])[0]
+        return last
+
+    def expected_groups(self, rows: ibis.Table) -> int:
+        """How many groups DuckDB expects, which it counts as work to be done; 0 if it makes none."""
+        step = self.plan(rows)
+        while "GROUP_BY" not in step["name"] and step["children"]:
+            step = step["children"][0]
+        return int(step["extra_info"].get("Estimated Cardinality", 0)) if "GROUP_BY" in step["name"] else 0
 
     def stage(self, rows: ibis.Table) -> tuple[Any, str]:
         return self.backend.con, self.backend.compile(rows)

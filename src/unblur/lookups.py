@@ -7,7 +7,6 @@ a small table becomes a single row of lists, and each row reads from them at its
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -85,8 +84,7 @@ def look_up_cells(
 
 def keeps_order(rows: ibis.Table, engine: DuckDBEngine) -> bool:
     """Whether DuckDB's plan is one that keeps the order: projections and products with a single row, over one scan."""
-    found = engine.backend.con.execute(f"EXPLAIN (FORMAT json) {engine.backend.compile(rows)}").fetchall()
-    step = json.loads(found[0][1])[0]
+    step = engine.plan(rows)
     while (name := step["name"].strip()) in ("PROJECTION", "CROSS_PRODUCT"):
         step, *beside = step["children"]
         if any(each["name"].strip() != "SEQ_SCAN" or each["children"] for each in beside):

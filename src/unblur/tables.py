@@ -99,23 +99,23 @@ class Table:
 
     def fetch(self, rows: ibis.Table, progress: Progress | None = None) -> pa.Table:
         """Bring a small result to Python."""
-        with self.reading(progress):
+        with self.reading(rows, progress):
             return self.engine.fetch(rows)
 
     @contextmanager
-    def reading(self, progress: Progress | None = None) -> Iterator[None]:
+    def reading(self, rows: ibis.Table, progress: Progress | None = None) -> Iterator[None]:
         """Say in one line what went wrong while all rows were read, and how many have been read, if that is known."""
         try:
-            with engine_errors(self.name, self.paths), self._watched(progress):
+            with engine_errors(self.name, self.paths), self._watched(rows, progress):
                 yield
         except TableError:
             self.check_unchanged()
             raise
 
-    def _watched(self, progress: Progress | None) -> AbstractContextManager[None]:
+    def _watched(self, rows: ibis.Table, progress: Progress | None) -> AbstractContextManager[None]:
         if progress is None or not self.numbered or not isinstance(self.engine, DuckDBEngine):
             return nullcontext()
-        return watched(self.engine.backend.con, self.row_count, progress)
+        return watched(self.engine.backend.con, self.row_count, progress, groups=self.engine.expected_groups(rows))
 
     @cached_property
     def row_count(self) -> int:

@@ -13,8 +13,8 @@ PAUSE = 0.2
 
 
 @contextmanager
-def watched(connection: Any, rows: int, progress: Progress) -> Iterator[None]:
-    """Report how many of so many rows a query, run inside, has read."""
+def watched(connection: Any, rows: int, progress: Progress, *, groups: int = 0) -> Iterator[None]:
+    """Report how many of so many rows a query, run inside, has read; the groups it makes of them come after."""
     connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
     ended = Event()
 
@@ -22,7 +22,7 @@ def watched(connection: Any, rows: int, progress: Progress) -> Iterator[None]:
         furthest = 0
         while not ended.wait(PAUSE):
             share = connection.query_progress() / 100  # negative before anything is known
-            furthest = max(furthest, min(rows, int(share * rows)))
+            furthest = max(furthest, min(rows, int(share * (rows + groups))))
             progress(furthest, rows)
 
     thread = Thread(target=follow, daemon=True)
