@@ -26,7 +26,7 @@ LAYERS = [
     ["unblur.arx.project_attributes", "unblur.arx.project_output"],
     ["unblur.arx.project_run"],
     ["unblur.arx.project"],
-    ["unblur.watching"],
+    ["unblur.watching", "unblur.leftovers"],
     ["unblur.histogram", "unblur.engines", "unblur.grid", "unblur.mechanisms"],
     ["unblur.arx.inference"],
     ["unblur.recoding", "unblur.workspace"],

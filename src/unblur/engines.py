@@ -46,6 +46,8 @@ def engine_errors(name: str, paths: Sequence[Path] = ()) -> Iterator[None]:
             raise
         if no_space(error):
             raise TableError(f"{name}: no space left for temporary files (TMPDIR names another folder)") from None
+        if type(error).__name__ == "OutOfMemoryException":
+            raise TableError(f"{name}: the memory does not suffice; fewer threads need less") from None
         for path in paths:
             if f'"{path}"' in str(error):
                 raise TableError(f"{path}: damaged; what it holds cannot be read to the end") from None
@@ -54,7 +56,9 @@ def engine_errors(name: str, paths: Sequence[Path] = ()) -> Iterator[None]:
 
 def no_space(error: Exception) -> bool:
     """Whether a disk was full."""
-    return any(text in str(error) for text in ("No space left", "File too large", "Disk quota"))
+    return any(
+        text in str(error) for text in ("No space left", "File too large", "Disk quota", "max_temp_directory_size")
+    )
 
 
 class Engine:

@@ -148,11 +148,10 @@ def write_rows(rows: ibis.Table, target: Path, outputs: Outputs, workspace: Work
     try:
         connection.execute(f"COPY ({query}) TO {sql_text(str(path))} ({options})")
     except (duckdb.IOException, OSError) as error:
-        if no_space(error):
-            raise OutputError(f"{target}: no space left") from error
-        if isinstance(error, OSError) or str(path) in str(error):
-            raise OutputError(f"{target}: the file cannot be written") from error
-        raise  # a file that is read has gone
+        if not isinstance(error, OSError) and str(path) not in str(error):
+            raise  # it is about a file that is read, or a temporary one
+        reason = "no space left" if no_space(error) else "the file cannot be written"
+        raise OutputError(f"{target}: {reason}") from error
     return path
 
 

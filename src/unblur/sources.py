@@ -42,7 +42,7 @@ def open_table(source: Any, workspace: Workspace, *, columns: Sequence[str] = ()
         except EOFError:
             raise TableError(f"{path}: the packed file is cut off") from None
         except OSError as error:
-            raise TableError(f"{path}: {error.strerror or error}") from error
+            raise TableError(f"{error.filename or path}: {error.strerror or error}") from error
     if type(source).__module__.startswith("ibis.") and hasattr(source, "columns"):
         return Table(source, "the expression", workspace, steady=False)
     return _open_frame(source, workspace)

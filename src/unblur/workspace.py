@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from unblur.errors import OutputError
+from unblur.leftovers import claim, remove_leftovers
 
 
 class Workspace:
@@ -23,6 +24,7 @@ class Workspace:
     def __init__(self, *, threads: int | None = None) -> None:
         self._resources = ExitStack()
         self.folder = _private_folder()
+        self._resources.callback(claim(self.folder))
         self._resources.callback(shutil.rmtree, self.folder, ignore_errors=True)
         self._threads = min(threads or os.cpu_count() or 1, 128)
         self.close = weakref.finalize(self, self._resources.close)
@@ -76,7 +78,9 @@ def _private_folder() -> Path:
     if chosen and not (os.path.isdir(chosen) and os.access(chosen, os.W_OK)):
         raise OutputError(f"TMPDIR: {chosen} is not a folder that can be written to")
     try:
-        return Path(tempfile.mkdtemp(prefix="unblur-", dir=chosen))
+        folder = Path(tempfile.mkdtemp(prefix="unblur-", dir=chosen))
+        remove_leftovers(folder.parent, "unblur-")
+        return folder
     except OSError as error:
         raise OutputError(f"no folder for temporary files: {error.strerror or error}") from error
 
