@@ -117,8 +117,10 @@ class Cells:
             labels[_label(i)] = _dictionary(names, class_of_group)
         if (engine := _ordered_engine(self.table)) and order_by is None:
             found = look_up_cells(self.rows, codes, labels, engine)
-            if found is not None and keeps_order(ordered := found.select(self._published(found)), engine):
-                return ordered
+            if found is not None:
+                ordered = engine.named(found.select(self._published(found)))
+                if keeps_order(ordered, engine):
+                    return ordered
         joined = self.rows.inner_join(self.table.engine.push({**codes, **labels}), list(codes))
         published = self._published(joined)
         order = ROW if self.table.numbered and order_by is None else order_by
@@ -188,6 +190,8 @@ def assign_cells(table: Table, config: Config, progress: Progress | None = None)
             rows = _with_category(rows, i, attribute, attribute.hierarchy, table)
         elif isinstance(attribute.hierarchy, IntervalHierarchy):
             rows = _with_interval(rows, i, attribute, attribute.hierarchy, table)
+    if engine := _ordered_engine(table):
+        rows = engine.named(rows)
     attributes = range(len(config.quasi_identifiers))
     aggregates: dict[str, Any] = {"rows": rows.count()}
     if table.numbered:

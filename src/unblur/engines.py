@@ -132,6 +132,14 @@ class DuckDBEngine(Engine):
         made: ibis.Table = self.backend.table(name)
         return made
 
+    def named(self, rows: ibis.Table) -> ibis.Table:
+        """Give rows a name, so that what is built upon them is translated without them."""
+        name = _new_name()
+        self.backend.con.execute(f"CREATE TEMP VIEW {name} AS {self.backend.compile(rows)}")
+        self.workspace.defer(self.backend.con.execute, f"DROP VIEW IF EXISTS {name}")
+        made: ibis.Table = self.backend.table(name)
+        return made
+
     def plan(self, rows: ibis.Table) -> dict[str, Any]:
         """Say how the rows would be found: the last step, with those before it as its children."""
         found = self.backend.con.execute(f"EXPLAIN (FORMAT json) {self.backend.compile(rows)}").fetchall()
