@@ -47,7 +47,7 @@ class Workspace:
         )
         self._resources.callback(connection.disconnect)
         # The rows stand on the left of whatever is joined to them, and stay there, however few DuckDB thinks they are.
-        connection.con.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
+        connection.con.execute("SET disabled_optimizers = 'build_side_probe_side'")
         return connection
 
     def defer(self, action: Callable[..., object], *arguments: object, **options: object) -> None:
