@@ -90,9 +90,9 @@ def test_a_full_disk_is_said(place: Place, name: str, full: str) -> None:
 def test_no_space_for_what_memory_cannot_hold_is_said(place: Place, limit: str) -> None:
     script = f"""
 import resource, sys, unblur
-with unblur.anonymize({str(place.table("t.parquet", 500_000))!r}, sys.argv[-3], order_by="note") as release:
+with unblur.anonymize({str(place.table("t.parquet", 1_000_000))!r}, sys.argv[-3], order_by="note") as release:
     connection = release.workspace.duckdb.con
-    connection.execute("SET memory_limit = '40MB'; SET threads = 1")
+    connection.execute("SET memory_limit = '60MB'; SET threads = 1")
     if {limit!r} == "file size":
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
     else:
