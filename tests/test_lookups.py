@@ -95,13 +95,17 @@ def test_many_combinations_are_numbered_anew(monkeypatch: pytest.MonkeyPatch) ->
         assert release.to_arrow() == found
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_rows_of_many_groups_keep_their_order_on_several_threads(tmp_path: Path, ending: str) -> None:
+@pytest.mark.parametrize("kind", ["csv", "parquet", "folder"])
+def test_rows_of_many_groups_keep_their_order_on_several_threads(tmp_path: Path, kind: str) -> None:
     letter = "['a', 'b', 'c', 'e'][1 + (hash(i) % 4)::BIGINT]"
     columns = f"i AS id, {letter} AS letter, hash(i + 1) % 80 AS age, 30 + (hash(i + 2) % 160) / 2 AS weight"
-    many = ", ROW_GROUP_SIZE 4096" if ending == "parquet" else ""
-    source = tmp_path / f"t.{ending}"
-    duckdb.sql(f"COPY (SELECT {columns} FROM range(100_000) t(i)) TO '{source}' (FORMAT {ending}{many})")
+    options = "FORMAT csv" if kind == "csv" else "FORMAT parquet, ROW_GROUP_SIZE 4096"
+    source, size = tmp_path / kind, 10_000 if kind == "folder" else 100_000
+    if kind == "folder":
+        source.mkdir()
+    for start in range(0, 100_000, size):
+        file = source / f"{start:06}" if kind == "folder" else source
+        duckdb.sql(f"COPY (SELECT {columns} FROM range({start}, {start + size}) t(i)) TO '{file}' ({options})")
     with unblur.anonymize(source, config(tmp_path), threads=4) as release:
         assert isinstance(release.table.engine, DuckDBEngine)
         assert keeps_order(release.published, release.table.engine)
