@@ -10,8 +10,8 @@ from benchmarks.measuring import Measurement, measure, middle
 from benchmarks.patients import FORMATS, count_misplaced, make_table
 from benchmarks.reporting import count_text, table, time_text, verdict
 
-MOST_TIMES = 3.0
-"""The bar: how many times as long as plain DuckDB."""
+MOST_TIMES = {"csv": 4.0, "parquet": 3.0}
+"""The bars: how many times as long as plain DuckDB."""
 MOST_MEMORY = 1536.0
 """The bar: megabytes at ten million rows."""
 MOST_GROWTH, MOST_MEMORY_GROWTH = 12.0, 1.3
@@ -73,7 +73,8 @@ def render(results: list[Result], *, judged: bool) -> str:
         "plain DuckDB",
         "ratio",
         "of processor time",
-        "at most 3",
+        "at most",
+        "",
         "memory",
         "plain",
         "under 1.5 GB",
@@ -91,7 +92,8 @@ def _row(result: Result, judged: bool) -> list[str]:
         time_text(result.plain.seconds),
         f"{result.ratio:.1f}",
         f"{result.unblur.processor / result.plain.processor:.1f}",
-        verdict(result.ratio, MOST_TIMES) if judged else "",
+        f"{MOST_TIMES[result.form]:g}",
+        verdict(result.ratio, MOST_TIMES[result.form]) if judged else "",
         f"{result.unblur.peak:,.0f} MB",
         f"{result.plain.peak:,.0f} MB",
         verdict(result.unblur.peak, MOST_MEMORY) if judged else "",

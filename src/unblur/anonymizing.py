@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from importlib.metadata import version
@@ -16,9 +17,10 @@ from unblur.arx.replaying import in_column_order, recode_as_arx
 from unblur.arx.settings import ArxSettings
 from unblur.cells import assign_cells
 from unblur.config import Config, Mechanism, load_config
-from unblur.engines import engine_errors
+from unblur.engines import DuckDBEngine, engine_errors
 from unblur.errors import ConfigError, TableError, UnblurWarning
 from unblur.labels import ROOT_LABEL
+from unblur.lookups import keeps_order
 from unblur.output import RECORDS, Outputs, check_rows_target, has_groups, read_back, write_rows
 from unblur.recoding import Iteration, Progress, Recoding, global_recoding, local_recoding
 from unblur.release import Release
@@ -91,7 +93,7 @@ class AnonymizedRelease(Release):
         check_rows_target(target, self.paths, trace=trace)
         separator = "\t" if target.suffix.lower() == ".tsv" else self.table.separator or ";"
         with Outputs() as outputs:
-            with self.table.reading(self.published, on_rows):
+            with self.table.reading(self.published, on_rows), self._little_memory():
                 written = write_rows(self.published, target, outputs, self.workspace, separator=separator)
             self._check_published(read_back(written, target, self.workspace, separator=separator))
             config = target.with_suffix(".toml")
@@ -99,6 +101,12 @@ class AnonymizedRelease(Release):
             if trace is not None:
                 text = json.dumps(self.trace(), indent=1, ensure_ascii=False) + "\n"
                 outputs.write_text(trace, text, private=True)
+
+    def _little_memory(self) -> AbstractContextManager[None]:
+        """Rows that are streamed need little memory; to be sorted, they need more."""
+        engine = self.table.engine
+        streamed = self.table.numbered and isinstance(engine, DuckDBEngine) and keeps_order(self.published, engine)
+        return self.workspace.half_the_memory() if streamed else nullcontext()
 
     def _check_published(self, rows: Any) -> None:
         """Refuse rows that do not make up the classes: the table was another one when it was read again."""
