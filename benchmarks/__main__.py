@@ -27,6 +27,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)}; all if none is given")
     parser.add_argument("--quick", action="store_true", help="small sizes: does it run at all?")
+    parser.add_argument("--long", action="store_true", help="rows: a hundred million, too (minutes, 6 GB of disk)")
     parser.add_argument(
         "--keep", type=Path, metavar="FOLDER", help="keep the tables made here, and use those there are"
     )
@@ -37,16 +38,17 @@ def main() -> None:
     print(machine(), flush=True)
     if choices.keep:
         choices.keep.mkdir(parents=True, exist_ok=True)
-        run_all(names, choices.keep, quick=choices.quick)
+        run_all(names, choices.keep, quick=choices.quick, long=choices.long)
     else:
         with tempfile.TemporaryDirectory(prefix="unblur-bench-") as folder:
-            run_all(names, Path(folder), quick=choices.quick)
+            run_all(names, Path(folder), quick=choices.quick, long=choices.long)
 
 
-def run_all(names: list[str], folder: Path, *, quick: bool) -> None:
+def run_all(names: list[str], folder: Path, *, quick: bool, long: bool = False) -> None:
     """Print a section for each benchmark."""
     for name in names:
-        print(f"\n## {name}\n\n{BENCHMARKS[name](folder, quick=quick)}", flush=True)
+        options = {"quick": quick} | ({"long": True} if long and name == "rows" else {})
+        print(f"\n## {name}\n\n{BENCHMARKS[name](folder, **options)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import duckdb
 
 import unblur
 from benchmarks.patients import CELLS, CONFIG, make_table
+from unblur.leaks import find_leaks
 
 Job = Callable[[Path, Path, int], None]
 
@@ -34,20 +35,35 @@ def plain(source: Path, target: Path, threads: int) -> None:
         connection.execute(f"COPY (FROM {rows}) TO '{target}'")
 
 
-JOBS: dict[str, Job] = {"anonymize": anonymize, "plain": plain}
+def read(source: Path, target: Path, threads: int) -> None:
+    """What an audit does with the rows of a release: group them, and look for columns that tell them apart."""
+    find_leaks(unblur.read_release(source, source.with_suffix(".toml")))
+
+
+def plain_read(source: Path, target: Path, threads: int) -> None:
+    """The least of that, in plain DuckDB: group by the labels."""
+    with duckdb.connect(config={"threads": threads}) as connection:
+        connection.execute(f"SELECT {LABELS}, count(*) FROM '{source}' GROUP BY ALL").fetchall()
+
+
+JOBS: dict[str, Job] = {"anonymize": anonymize, "plain": plain, "read": read, "plain_read": plain_read}
+LABELS = ", ".join(each["name"] for each in CONFIG["quasi_identifiers"])
 
 
 def main(name: str, source: str, target: str, threads: str) -> None:
     """Warm up on a tiny table, then measure."""
     job, form = JOBS[name], Path(source).suffix
     with tempfile.TemporaryDirectory() as folder:
-        tiny = make_table(Path(folder), 1000, form[1:])
-        job(tiny, Path(folder) / f"out{form}", int(threads))
-    start = time.perf_counter()
+        tiny, out = make_table(Path(folder), 1000, form[1:]), Path(folder) / f"out{form}"
+        if name.endswith("read"):
+            anonymize(tiny, out, int(threads))
+            tiny = out
+        job(tiny, out, int(threads))
+    start, processor = time.perf_counter(), time.process_time()
     job(Path(source), Path(target), int(threads))
-    seconds = time.perf_counter() - start
+    seconds, processor = time.perf_counter() - start, time.process_time() - processor
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # kilobytes on Linux
-    print(json.dumps({"seconds": seconds, "peak": peak}))
+    print(json.dumps({"seconds": seconds, "peak": peak, "processor": processor}))
 
 
 if __name__ == "__main__":

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from statistics import median
 
@@ -21,18 +23,41 @@ class Measurement:
     seconds: float
     peak: float
     """The most memory the process ever held, in megabytes."""
+    processor: float = 0.0
+    """Seconds of processor time, of all threads: other programs disturb it less."""
+    disk: float = 0.0
+    """The most that its temporary files ever took, in megabytes, of what was seen ten times a second."""
 
 
 def measure(job: str, source: Path, target: Path, *, threads: int) -> Measurement:
     """Run a job of `benchmarks.jobs` in a fresh process."""
     command = [sys.executable, "-m", "benchmarks.jobs", job, str(source), str(target), str(threads)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    return Measurement(**json.loads(done.stdout.splitlines()[-1]))
+    disk = 0
+    with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
+        environment = {**os.environ, "TMPDIR": temporary}
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+            while process.poll() is None:
+                disk = max(disk, _size(Path(temporary)))
+                time.sleep(0.1)
+            assert process.stdout is not None
+            said = process.stdout.read()
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return Measurement(**json.loads(said.splitlines()[-1]), disk=disk / 1e6)
+
+
+def _size(folder: Path) -> int:
+    """Add up the files of a folder; some may go meanwhile."""
+    total = 0
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):
+            total += path.stat().st_size
+    return total
 
 
 def middle(measurements: list[Measurement]) -> Measurement:
-    """Take the median of the times and of the peaks."""
-    return Measurement(median(each.seconds for each in measurements), median(each.peak for each in measurements))
+    """Take the median of every figure."""
+    return Measurement(*(median(figures) for figures in zip(*map(astuple, measurements), strict=True)))
 
 
 def seconds(action: Callable[[], object], *, repeats: int = 3) -> float:

@@ -148,7 +148,6 @@ def test_files_that_cannot_be_read_are_refused_without_their_values(
     ("source", "message"),
     [
         ("no-such-file.csv", "no-such-file.csv: no such file"),
-        (".", r"\.: a folder, not a file"),
         ("postgres://me:SECRET@127.0.0.1:1/db", "name the table after a #"),
         ("postgres://me:SECRET@127.0.0.1:1/db#t", "postgres://…#t: cannot be opened .the server cannot be reached"),
         ("nosuch://x#t", "nosuch://…#t: cannot be opened"),

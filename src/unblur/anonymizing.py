@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,9 +18,10 @@ from unblur.arx.replaying import in_column_order, recode_as_arx
 from unblur.arx.settings import ArxSettings
 from unblur.cells import assign_cells
 from unblur.config import Config, Mechanism, load_config
-from unblur.engines import engine_errors
+from unblur.engines import DuckDBEngine, engine_errors
 from unblur.errors import ConfigError, TableError, UnblurWarning
 from unblur.labels import ROOT_LABEL
+from unblur.lookups import keeps_order
 from unblur.output import RECORDS, Outputs, has_groups
 from unblur.recoding import Iteration, Progress, Recoding, check_time, global_recoding, local_recoding
 from unblur.release import Release
@@ -58,7 +61,7 @@ class AnonymizedRelease(Release):
 
     @property
     def paths(self) -> list[Path]:
-        return [*self.config.paths, *([self.table.path] if self.table.path else [])]
+        return [*self.config.paths, *self.table.paths]
 
     def open_rows(self, workspace: Workspace) -> Table:
         if not self.table.numbered:  # in a database or a cluster, where they stay
@@ -87,6 +90,7 @@ class AnonymizedRelease(Release):
         *,
         trace: str | os.PathLike[str] | None = None,
         overwrite: bool = False,
+        on_rows: Progress | None = None,
     ) -> None:
         """Write the rows, the config beside them (`.toml`), and the trace if a path is given.
 
@@ -96,21 +100,35 @@ class AnonymizedRelease(Release):
         import json
 
         target, trace = open_target(path), Path(trace) if trace is not None else None
-        inputs = [self.table.path, *self.config.paths]
-        target.check(inputs, trace=trace, overwrite=overwrite, source=self.table.address)
+        target.check(self.paths, trace=trace, overwrite=overwrite, source=self.table.address)
         names = [each.name for each in self.config.quasi_identifiers]
-        delivery = Delivery(self.published, self.table, names, self.order_by, self._check_published)
+        delivery = Delivery(
+            self.published, self.table, names, self.order_by, self._check_published, partial(self._streaming, on_rows)
+        )
         with Outputs() as outputs, target.staged(delivery, outputs):
             outputs.write_text(target.config, self.config.to_toml(target.config.resolve().parent))
             if trace is not None:
                 text = json.dumps(self.trace(), indent=1, ensure_ascii=False) + "\n"
                 outputs.write_text(trace, text, private=True)
 
+    @contextmanager
+    def _streaming(self, on_rows: Progress | None) -> Iterator[None]:
+        """Read all rows, and write them: with progress, and in little memory."""
+        with self.table.reading(self.published, on_rows), self._little_memory():
+            yield
+
+    def _little_memory(self) -> AbstractContextManager[None]:
+        """Rows that are streamed need little memory; to be sorted, they need more."""
+        engine = self.table.engine
+        streamed = self.table.numbered and isinstance(engine, DuckDBEngine) and keeps_order(self.published, engine)
+        return self.workspace.half_the_memory() if streamed else nullcontext()
+
     def _check_published(self, rows: Any) -> None:
         """Refuse rows that do not make up the classes: the table was another one when it was read again."""
         with engine_errors(self.table.name):
             same = self.table.steady or has_groups(rows, self.expected_groups(), self.workspace)
-        if not same or self.table.has_changed():
+        self.table.check_unchanged()
+        if not same:
             raise TableError(f"{self.table.name}: the rows changed while they were read; nothing was written")
 
     def expected_groups(self) -> pa.Table:
@@ -166,6 +184,7 @@ def anonymize(
     encoding: str | None = None,
     threads: int | None = None,
     progress: Progress = lambda done, of: None,
+    on_rows: Progress | None = None,
 ) -> AnonymizedRelease:
     """Make a k-anonymous release of a table.
 
@@ -174,6 +193,8 @@ def anonymize(
     With `missing="suppress"`, rows with a missing or impossible value are suppressed instead of refused.
     Files and data frames keep the order of their rows; those of a database or an expression come out shuffled unless
     `order_by` is given, because the order that an engine leaves them in may follow the raw values.
+    `progress` is called with how many states were chosen from and how many there are, `on_rows` with how many rows of a
+    file or data frame were read and how many there are.
     """
     config = load_config(config)
     check_mechanism(config)
@@ -196,7 +217,7 @@ def anonymize(
     if arx:
         config = in_column_order(config, source)
     lattice = config.lattice
-    cells = assign_cells(source, config)
+    cells = assign_cells(source, config, on_rows)
     problems = cells.problems()
     if problems and missing == "error":
         more = f"; {len(problems) - 1} more problems" if len(problems) > 1 else ""

@@ -1,11 +1,13 @@
 """Rows in and out, inside the engine that has them.
 
-Rows are never brought into Python: one GROUP BY brings the histogram over cells, one JOIN puts the labels on.
-A row whose value has no cell gets a negative code instead, so the same GROUP BY also finds every problem.
+Rows are never brought into Python: one GROUP BY brings the histogram over cells, one lookup (where the rows have an
+order to keep) or JOIN puts the labels on. A row whose value has no cell gets a negative code instead, so the same GROUP
+BY also finds every problem.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,12 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unblur.config import Config, QuasiIdentifier
+from unblur.engines import DuckDBEngine
 from unblur.errors import TableError
 from unblur.hierarchy import CategoryHierarchy, IntervalHierarchy, Ranks
 from unblur.histogram import Histogram
 from unblur.labels import ROOT_LABEL, parse_number
+from unblur.lookups import keeps_order, look_up, look_up_cells, place_among
 from unblur.release import EquivalenceClass
 from unblur.tables import PREFIX, ROW, Table
+from unblur.watching import Progress
 
 if TYPE_CHECKING:
     import ibis
@@ -86,7 +91,7 @@ class Cells:
         """Describe, per column, the values between two multiples of the step."""
         notes = []
         for i, attribute in enumerate(self.config.quasi_identifiers):
-            if isinstance(attribute.hierarchy, IntervalHierarchy):
+            if isinstance(attribute.hierarchy, IntervalHierarchy) and _off(i) in self.groups.column_names:
                 count = int(self.groups[_off(i)].to_numpy()[self.valid].sum())
                 if count:
                     step = attribute.hierarchy.step
@@ -105,22 +110,31 @@ class Cells:
 
         class_of_group = np.full(len(self.valid), -1, dtype=np.int64)
         class_of_group[self.valid] = class_of_cell
-        columns = {_code(i): codes for i, codes in enumerate(self.codes)}
+        codes = {_code(i): codes for i, codes in enumerate(self.codes)}
+        labels = {}
         for i, attribute in enumerate(self.config.quasi_identifiers):
-            labels = [attribute.hierarchy.label(each.state[i], each.segment[i]) for each in classes]
-            columns[_label(i)] = _dictionary(labels, class_of_group)
-        mapping = self.table.engine.push(columns)
-        joined = self.rows.inner_join(mapping, [_code(i) for i in range(len(self.config.quasi_identifiers))])
-        position = {attribute.name: i for i, attribute in enumerate(self.config.quasi_identifiers)}
+            names = [attribute.hierarchy.label(each.state[i], each.segment[i]) for each in classes]
+            labels[_label(i)] = _dictionary(names, class_of_group)
+        if (engine := _ordered_engine(self.table)) and order_by is None:
+            found = look_up_cells(self.rows, codes, labels, engine)
+            if found is not None:
+                ordered = engine.named(found.select(self._published(found)))
+                if keeps_order(ordered, engine):
+                    return ordered
+        joined = self.rows.inner_join(self.table.engine.push({**codes, **labels}), list(codes))
+        published = self._published(joined)
         order = ROW if self.table.numbered and order_by is None else order_by
-        published = [
-            joined[_label(position[name])].name(name) if name in position else joined[name]
-            for name in self.table.columns
-        ]
         if order is None:
             # Whatever order the join left them in may follow the raw values: publish none.
             return joined.select(published).order_by(ibis.random())
         return joined.select([joined[order].name(_ORDER), *published]).order_by(_ORDER).drop(_ORDER)
+
+    def _published(self, rows: ibis.Table) -> list[Any]:
+        """The table's columns, with labels in place of the quasi-identifiers' values."""
+        position = {attribute.name: i for i, attribute in enumerate(self.config.quasi_identifiers)}
+        return [
+            rows[_label(position[name])].name(name) if name in position else rows[name] for name in self.table.columns
+        ]
 
     def _problem(self, i: int, attribute: QuasiIdentifier, code: int, hit: Any) -> str:
         count = int(self.counts[hit].sum())
@@ -133,7 +147,7 @@ class Cells:
         }[code]
         place = ""
         if self.table.numbered:
-            place = f" row {int(self.groups['first'].to_numpy()[hit].min()) + 1}:"
+            place = f" {self.table.place(int(self.groups['first'].to_numpy()[hit].min()))}:"
         rows = "1 such row" if count == 1 else f"{count:,} such rows"
         return f"{self.table.name}: column {attribute.name!r}:{place} {what} ({rows})"
 
@@ -166,7 +180,7 @@ class _RawValues:
         return [(each[:, 0], each[:, 1]) for each in pairs]
 
 
-def assign_cells(table: Table, config: Config) -> Cells:
+def assign_cells(table: Table, config: Config, progress: Progress | None = None) -> Cells:
     """Assign every row to a cell, and count the rows of each."""
     for attribute in config.quasi_identifiers:
         table.require(attribute.name)
@@ -176,12 +190,14 @@ def assign_cells(table: Table, config: Config) -> Cells:
             rows = _with_category(rows, i, attribute, attribute.hierarchy, table)
         elif isinstance(attribute.hierarchy, IntervalHierarchy):
             rows = _with_interval(rows, i, attribute, attribute.hierarchy, table)
+    if engine := _ordered_engine(table):
+        rows = engine.named(rows)
     attributes = range(len(config.quasi_identifiers))
     aggregates: dict[str, Any] = {"rows": rows.count()}
     if table.numbered:
         aggregates |= {"first": rows[ROW].min(), "last": rows[ROW].max()}
     aggregates |= {_off(i): rows[_off(i)].sum() for i in attributes if _off(i) in rows.columns}
-    groups = table.fetch(rows.group_by([_code(i) for i in attributes]).aggregate(**aggregates))
+    groups = table.fetch(rows.group_by([_code(i) for i in attributes]).aggregate(**aggregates), progress)
     if not groups.num_rows:
         raise TableError(f"{table.name}: there are no rows, only a header")
     cells = Cells(table, config, rows, groups)
@@ -197,20 +213,28 @@ def _with_interval(
 
     column = rows[attribute.name]
     number, invalid = _as_number(column, table, attribute.name)
-    position = (number - float(tree.low)) / float(tree.step)
-    first, last = tree.thresholds[0], tree.thresholds[-1]
-    inside = (number >= first) & (number < last)
+    whole = column.type().is_integer()
+    # Whole numbers are compared as such, which is faster, with the next whole number above a threshold.
+    compared, bounds = (column, [math.ceil(each) for each in tree.thresholds]) if whole else (number, tree.thresholds)
+    inside = (compared >= bounds[0]) & (compared < bounds[-1])
     # Guarded by `inside`: a number far outside would not fit an integer.
     noise = float(tree.tolerance / tree.step)
-    unit = (ibis.ifelse(inside, position, 0.0) + noise).floor().cast("int64")
-    within = unit if attribute.finest_layer == 0 else _leaf(number, tree.thresholds[1:-1], 0)
-    code = ibis.ifelse(number.isnull(), invalid, ibis.ifelse(inside, within, OUTSIDE))
-    always_on = column.type().is_integer() and not (tree.low % 1 or 1 % tree.step)
-    off = 0 if always_on else ibis.ifelse(inside & ((position - position.round()).abs() > noise), 1, 0)
-    return rows.mutate(**{_code(i): code.cast("int64"), _raw(i): unit, _off(i): off})
+    position = ibis.ifelse(inside, (number - float(tree.low)) / float(tree.step), 0.0)
+    unit = (position + noise).floor().cast("int64")
+    if attribute.finest_layer == 0:
+        within = unit
+    elif whole and len(widths := set(np.diff(bounds).tolist())) == 1:
+        within = ((number - bounds[0]) / widths.pop()).floor().cast("int64")
+    else:
+        within = _leaf(compared, bounds[1:-1], 0)
+    code = ibis.ifelse(compared.isnull(), invalid, ibis.ifelse(inside, within, OUTSIDE))
+    found = rows.mutate(**{_code(i): code.cast("int64"), _raw(i): unit})
+    if whole and not (tree.low % 1 or 1 % tree.step):
+        return found
+    return found.mutate(**{_off(i): ibis.ifelse(position - unit > noise, 1, 0)})
 
 
-def _leaf(number: ir.FloatingValue, cuts: Sequence[float], first: int) -> Any:
+def _leaf(number: ir.NumericValue, cuts: Sequence[float], first: int) -> Any:
     """Find the leaf between cuts by halving."""
     import ibis
 
@@ -230,7 +254,9 @@ def _as_number(column: Any, table: Table, name: str) -> tuple[Any, Any]:
 
     kind = column.type()
     if kind.is_string():
-        empty = column.isnull() | column.strip().lower().isin(MISSING_TEXTS)
+        text = column.strip().lower()
+        # Not `isin`: DuckDB makes a join of it, which would lose the order of the rows.
+        empty = ibis.or_(column.isnull(), *(text == each for each in MISSING_TEXTS))
         return table.engine.number(column), ibis.ifelse(empty, MISSING, NOT_A_NUMBER)
     if not kind.is_numeric():
         raise TableError(f"{table.name}: column {name!r} holds {kind}; an interval needs numbers")
@@ -244,11 +270,21 @@ def _with_category(
 
     key, values, absent = _category_key(rows[attribute.name], tree, table, attribute.name)
     nodes = tree.climb(np.arange(tree.values), 0, attribute.finest_layer)
+    if engine := _ordered_engine(table):
+        lists = {_raw(i): np.array([MISSING, *range(tree.values)]), _code(i): np.array([UNKNOWN, *nodes])}
+        found = look_up(rows.mutate(**{_ABSENT: absent}), place_among(values, key, engine), lists, engine)
+        missing = found[_ABSENT] & (found[_code(i)] == UNKNOWN)
+        return found.mutate(**{_code(i): ibis.ifelse(missing, MISSING, found[_code(i)])}).drop(_ABSENT)
     lookup = table.engine.push({_VALUE: values, _raw(i): np.arange(tree.values), _code(i): nodes})
     joined = rows.mutate(**{_KEY: key, _ABSENT: absent}).left_join(lookup, [(_KEY, _VALUE)])
     found = joined.select(*rows.columns, _ABSENT, _code(i), _raw(i))
     code = found[_code(i)].fill_null(ibis.ifelse(found[_ABSENT], MISSING, UNKNOWN))
     return found.mutate(**{_code(i): code, _raw(i): found[_raw(i)].fill_null(MISSING)}).drop(_ABSENT)
+
+
+def _ordered_engine(table: Table) -> DuckDBEngine | None:
+    """Return the embedded engine if it has the rows, and they have an order to keep."""
+    return table.engine if table.numbered and isinstance(table.engine, DuckDBEngine) else None
 
 
 def _category_key(column: Any, tree: CategoryHierarchy, table: Table, name: str) -> tuple[Any, list[Any], Any]:

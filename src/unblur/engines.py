@@ -8,8 +8,9 @@ a DuckDB, which writes all files.
 from __future__ import annotations
 
 import io
+import json
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,8 +33,11 @@ _FOREIGN = ("duckdb", "_duckdb", "psycopg", "pyspark", "py4j", "pyarrow", "ibis"
 
 
 @contextmanager
-def engine_errors(name: str) -> Iterator[None]:
-    """Turn errors of an engine, which may quote values, into one line that names the table and the kind of error."""
+def engine_errors(name: str, paths: Sequence[Path] = ()) -> Iterator[None]:
+    """Turn errors of an engine, which may quote values, into one line that names the table and the kind of error.
+
+    `paths` are the files behind the table: which of them is damaged is told, too.
+    """
     try:
         yield
     except Exception as error:
@@ -43,6 +47,11 @@ def engine_errors(name: str) -> Iterator[None]:
             raise
         if no_space(error):
             raise TableError(f"{name}: no space left for temporary files (TMPDIR names another folder)") from None
+        if type(error).__name__ == "OutOfMemoryException":
+            raise TableError(f"{name}: the memory does not suffice; fewer threads need less") from None
+        for path in paths:
+            if f'"{path}"' in str(error):
+                raise TableError(f"{path}: damaged; what it holds cannot be read to the end") from None
         if "PARQUET_COLUMN_DATA_TYPE_MISMATCH" in str(error):
             raise TableError(mixed_types(name, mixed_column(error))) from None
         reason = reason_of(error) or type(error).__name__
@@ -83,7 +92,9 @@ def reason_of(error: Exception) -> str | None:
 
 def no_space(error: Exception) -> bool:
     """Whether a disk was full."""
-    return any(text in str(error) for text in ("No space left", "File too large", "Disk quota"))
+    return any(
+        text in str(error) for text in ("No space left", "File too large", "Disk quota", "max_temp_directory_size")
+    )
 
 
 class Engine:
@@ -159,6 +170,27 @@ class DuckDBEngine(Engine):
         self.workspace.defer(connection.execute, f"DROP TABLE IF EXISTS {name}")
         made: ibis.Table = self.backend.table(name)
         return made
+
+    def named(self, rows: ibis.Table) -> ibis.Table:
+        """Give rows a name, so that what is built upon them is translated without them."""
+        name = _new_name()
+        self.backend.con.execute(f"CREATE TEMP VIEW {name} AS {self.backend.compile(rows)}")
+        self.workspace.defer(self.backend.con.execute, f"DROP VIEW IF EXISTS {name}")
+        made: ibis.Table = self.backend.table(name)
+        return made
+
+    def plan(self, rows: ibis.Table) -> dict[str, Any]:
+        """Say how the rows would be found: the last step, with those before it as its children."""
+        found = self.backend.con.execute(f"EXPLAIN (FORMAT json) {self.backend.compile(rows)}").fetchall()
+        last: dict[str, Any] = json.loads(found[0][1])[0]
+        return last
+
+    def expected_groups(self, rows: ibis.Table) -> int:
+        """How many groups DuckDB expects, which it counts as work to be done; 0 if it makes none."""
+        step = self.plan(rows)
+        while "GROUP_BY" not in step["name"] and step["children"]:
+            step = step["children"][0]
+        return int(step["extra_info"].get("Estimated Cardinality", 0)) if "GROUP_BY" in step["name"] else 0
 
     def stage(self, rows: ibis.Table, scratch: Path) -> tuple[Any, str]:
         return self.backend.con, self.backend.compile(rows)

@@ -11,10 +11,11 @@ import gzip
 import re
 import shutil
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, time
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from zipfile import BadZipFile
 
 from unblur.csvfile import Dialect, detect_dialect, detect_encoding, transcode
@@ -24,34 +25,57 @@ from unblur.tables import ROW, FileStamp, Table, check_names
 from unblur.workspace import Workspace, sql_path, sql_text
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A file as Parquet, which it may have been before, and what was found out about it."""
+
+    parquet: Path
+    kind: Literal["CSV", "Parquet", "Excel"]
+    separator: str | None = None
+    notes: tuple[str, ...] = ()
+    stamps: tuple[FileStamp, ...] = ()
+
+
 def open_file(path: Path, name: str, workspace: Workspace, columns: Sequence[str], encoding: str | None) -> Table:
     """Open a file of any kind that is read; `name` is what messages call it."""
+    return _numbered(prepare(path, name, workspace, columns, encoding), name, workspace)
+
+
+def prepare(path: Path, name: str, workspace: Workspace, columns: Sequence[str], encoding: str | None) -> Prepared:
+    """Make a file a Parquet file, in the workspace, unless it is one."""
     with path.open("rb") as file:
         start = file.read(8)
     if not start:
         raise TableError(f"{name}: the file is empty; a header line and rows are needed")
     if start.startswith(b"\x1f\x8b"):
-        unpacked = workspace.folder / "unpacked"
+        unpacked = _new_file(workspace, "unpacked")
         with gzip.open(path) as packed, unpacked.open("wb") as file:
             shutil.copyfileobj(packed, file)
-        return open_file(unpacked, name, workspace, columns, encoding)
+        prepared = prepare(unpacked, name, workspace, columns, encoding)
+        if prepared.parquet != unpacked:
+            unpacked.unlink()
+        return prepared
     if start.startswith(b"PAR1"):
-        return _numbered(path, name, workspace, stamp=FileStamp.of(path))
+        return Prepared(path, "Parquet", stamps=(FileStamp.of(path),))
     if start.startswith(b"PK\x03\x04"):
-        return _open_excel(path, name, workspace)
+        return _prepare_excel(path, name, workspace)
     if start.startswith(b"\xd0\xcf\x11\xe0"):
         raise TableError(f"{name}: an old Excel file; save it as .xlsx or CSV")
-    return _open_csv(path, name, workspace, columns, encoding)
+    return _prepare_csv(path, name, workspace, columns, encoding)
 
 
-def _open_csv(path: Path, name: str, workspace: Workspace, columns: Sequence[str], encoding: str | None) -> Table:
-    notes = []
+def _new_file(workspace: Workspace, name: str) -> Path:
+    return workspace.folder / f"{len(list(workspace.folder.iterdir()))}-{name}"
+
+
+def _prepare_csv(path: Path, name: str, workspace: Workspace, columns: Sequence[str], encoding: str | None) -> Prepared:
+    given, notes = path, []
     if encoding is None:
         encoding = detect_encoding(path)
         if encoding == "cp1252":
             notes.append(f"{name}: not UTF-8, read as Windows-1252; --encoding NAME says otherwise")
     if encoding not in ("utf-8", "utf-8-sig"):
-        text = workspace.folder / "utf-8"
+        text = _new_file(workspace, "utf-8")
         transcode(path, text, encoding=encoding)
         path, encoding = text, "utf-8"
     try:
@@ -59,9 +83,11 @@ def _open_csv(path: Path, name: str, workspace: Workspace, columns: Sequence[str
     except TableError as error:
         raise TableError(str(error).replace(str(path), name)) from error
     check_names(dialect.header, name)
-    parquet = workspace.folder / "table.parquet"
+    parquet = _new_file(workspace, "table.parquet")
     _csv_to_parquet(path, parquet, dialect, name, workspace)
-    return _numbered(parquet, name, workspace, separator=dialect.separator, notes=tuple(notes))
+    if path != given:
+        path.unlink()
+    return Prepared(parquet, "CSV", dialect.separator, tuple(notes))
 
 
 def _csv_to_parquet(path: Path, parquet: Path, dialect: Dialect, name: str, workspace: Workspace) -> None:
@@ -98,11 +124,11 @@ def _csv_problem(error: Exception, dialect: Dialect) -> str:
     return f"{where} cannot be read as CSV{mixed}"
 
 
-def _open_excel(path: Path, name: str, workspace: Workspace) -> Table:
+def _prepare_excel(path: Path, name: str, workspace: Workspace) -> Prepared:
     from openpyxl import load_workbook
     from openpyxl.utils.exceptions import InvalidFileException
 
-    parquet = workspace.folder / "table.parquet"
+    parquet = _new_file(workspace, "table.parquet")
     with path.open("rb") as file:  # openpyxl would judge a path by its ending
         try:
             book = load_workbook(file, read_only=True, data_only=True)
@@ -114,7 +140,7 @@ def _open_excel(path: Path, name: str, workspace: Workspace) -> Table:
         finally:
             book.close()
     notes = (f"{name}: only the first of {sheets} sheets is read",) if sheets > 1 else ()
-    return _numbered(parquet, name, workspace, notes=notes)
+    return Prepared(parquet, "Excel", notes=notes)
 
 
 def _sheet_to_parquet(sheet: Any, parquet: Path, name: str) -> None:
@@ -156,18 +182,26 @@ def _cell_text(cell: Any) -> str | None:
     return value.isoformat() if isinstance(value, date | time) else str(value)
 
 
-def _numbered(parquet: Path, name: str, workspace: Workspace, **facts: Any) -> Table:
+def _numbered(file: Prepared, name: str, workspace: Workspace) -> Table:
     """Open a Parquet file with a number for each row."""
+    read_types(file.parquet, name, workspace)
+    source = f"read_parquet({sql_path(file.parquet, workspace)})"
+    workspace.duckdb.raw_sql(f"CREATE TEMP VIEW unblur_table AS SELECT *, file_row_number AS {ROW} FROM {source}")
+    rows, facts = workspace.duckdb.table("unblur_table"), (file.separator, file.notes)
+    return Table(rows, name, workspace, True, *facts, stamps=file.stamps)
+
+
+def read_types(parquet: Path, name: str, workspace: Workspace) -> dict[str, str]:
+    """Find the names and types of a Parquet file's columns."""
     import duckdb
 
-    connection = workspace.duckdb
-    source = f"read_parquet({sql_path(parquet, workspace)})"
     try:
-        columns = [row[0] for row in connection.con.execute(f"DESCRIBE FROM {source}").fetchall()]
-        check_names(columns, name)
-        if "file_row_number" in map(str.lower, columns):
-            raise TableError(f"{name}: the column 'file_row_number' has a name that is used here; rename it")
-        connection.raw_sql(f"CREATE TEMP VIEW unblur_table AS SELECT *, file_row_number AS {ROW} FROM {source}")
-        return Table(connection.table("unblur_table"), name, workspace, numbered=True, **facts)
+        found = workspace.duckdb.con.execute(f"DESCRIBE FROM read_parquet({sql_path(parquet, workspace)})").fetchall()
     except duckdb.Error:
         raise TableError(f"{name}: not a Parquet file that can be read") from None
+    types = {row[0]: row[1] for row in found}
+    check_names(list(types), name)
+    for used in ("file_row_number", "file_index"):
+        if used in map(str.lower, types):
+            raise TableError(f"{name}: the column {used!r} has a name that is used here; rename it")
+    return types

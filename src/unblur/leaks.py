@@ -21,6 +21,8 @@ Kind = Literal[
 
 ALMOST_ALL = 0.9
 """A column with so many different values among those that are filled in tells rows apart."""
+MOST_VALUES = 2_000_000
+"""About how many values of a column are told apart."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +66,25 @@ def _different_everywhere(table: Table, known: set[str]) -> list[str]:
     others = [name for name in table.columns if name not in known]
     if not others:
         return []
-    counts: dict[str, Any] = {f"n{i}": table.rows[name].nunique() for i, name in enumerate(others)}
-    filled: dict[str, Any] = {f"f{i}": table.rows[name].count() for i, name in enumerate(others)}
+    conditions = {name: _some_values(table, name) for name in others}
+    counts: dict[str, Any] = {
+        f"n{i}": table.rows[name].nunique(where=conditions[name]) for i, name in enumerate(others)
+    }
+    filled: dict[str, Any] = {f"f{i}": table.rows[name].count(where=conditions[name]) for i, name in enumerate(others)}
     found = table.fetch(table.rows.aggregate(**counts, **filled)).to_pylist()[0]
     return [
         name for i, name in enumerate(others) if found[f"f{i}"] > 1 and found[f"n{i}"] >= ALMOST_ALL * found[f"f{i}"]
     ]
+
+
+def _some_values(table: Table, name: str) -> Any:
+    """Choose, of a long file's column, one value in so many by its hash, with all rows that have it; else None.
+
+    To tell all values of a hundred million rows apart would take more memory than all the rest.
+    """
+    if not table.numbered or table.row_count <= MOST_VALUES:
+        return None
+    return table.rows[name].hash() % (table.row_count // MOST_VALUES + 1) == 0
 
 
 def _small_classes(release: Release) -> Iterator[Leak]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unblur.engines import engine_errors, engine_of, no_space
+from unblur.engines import engine_of, no_space
 from unblur.errors import OutputError
 from unblur.tables import PREFIX
 from unblur.workspace import Workspace, sql_name, sql_text
@@ -106,6 +106,8 @@ def check_target(target: Path, inputs: Iterable[Path | None]) -> None:
     for path in inputs:
         if path is not None and target.exists() and path.exists() and target.samefile(path):
             raise OutputError(f"{target}: this is an input; choose another path for the output")
+        if path is not None and path.is_dir() and path.resolve() in target.resolve().parents:
+            raise OutputError(f"{target}: all that lies in the folder {path} is input; choose another path")
     if target.is_dir():
         raise OutputError(f"{target}: a folder, not a file")
     if target.exists() and not target.is_file():
@@ -157,13 +159,14 @@ def write_rows(rows: ibis.Table, target: Path, outputs: Outputs, workspace: Work
     csv = f"FORMAT csv, HEADER true, DELIMITER {sql_text(separator)}, QUOTE '\"', ESCAPE '\"'"
     options = f"{'FORMAT parquet' if parquet else csv}, USE_TMP_FILE false"  # the path is a temporary one already
     path = outputs.temporary(target)
-    with engine_errors("the release"):
-        connection, query = engine.stage(engine.exact(rows, typed=parquet), outputs.scratch(target))
-        try:
-            connection.execute(f"COPY ({query}) TO {sql_text(str(path))} ({options})")
-        except (duckdb.IOException, OSError) as error:
-            reason = "no space left" if no_space(error) else "the file cannot be written"
-            raise OutputError(f"{target}: {reason}") from error
+    connection, query = engine.stage(engine.exact(rows, typed=parquet), outputs.scratch(target))
+    try:
+        connection.execute(f"COPY ({query}) TO {sql_text(str(path))} ({options})")
+    except (duckdb.IOException, OSError) as error:
+        if not isinstance(error, OSError) and str(path) not in str(error):
+            raise  # it is about a file that is read, or a temporary one
+        reason = "no space left" if no_space(error) else "the file cannot be written"
+        raise OutputError(f"{target}: {reason}") from error
     return path
 
 

@@ -25,6 +25,7 @@ from unblur.labels import ROOT_LABEL, parse_interval, parse_number
 from unblur.release import EquivalenceClass, Release
 from unblur.sources import open_table
 from unblur.tables import ROW, Table
+from unblur.watching import Progress
 from unblur.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class PublishedRelease(Release):
 
     @property
     def paths(self) -> list[Path]:
-        return [*self.config.paths, *([self.table.path] if self.table.path else [])]
+        return [*self.config.paths, *self.table.paths]
 
     def open_rows(self, workspace: Workspace) -> Table:
         return self.table
@@ -54,8 +55,12 @@ def read_release(
     config: Config | Mapping[str, Any] | str | os.PathLike[str],
     *,
     encoding: str | None = None,
+    on_rows: Progress | None = None,
 ) -> PublishedRelease:
-    """Read a release from any table, with the config that describes it."""
+    """Read a release from any table, with the config that describes it.
+
+    `on_rows` is called with how many rows of a file or data frame were read and how many there are.
+    """
     config = load_config(config)
     names = [each.name for each in config.quasi_identifiers]
     workspace = Workspace()
@@ -64,7 +69,7 @@ def read_release(
         table.require(name)
     for note in table.notes:
         warnings.warn(note, UnblurWarning, stacklevel=2)
-    groups = _groups(table, names)
+    groups = _groups(table, names, on_rows)
     if not groups.num_rows:
         raise TableError(f"{table.name}: there are no rows, only a header")
     columns = [_nodes(table, attribute, groups, f"label_{i}") for i, attribute in enumerate(config.quasi_identifiers)]
@@ -85,14 +90,14 @@ def _is_root(tree: Hierarchy, layer: int, rank: int) -> bool:
     return tree.nodes(layer) == 1 and tree.label(layer, rank) == tree.label(tree.height, 0)
 
 
-def _groups(table: Table, names: Sequence[str]) -> pa.Table:
+def _groups(table: Table, names: Sequence[str], progress: Progress | None) -> pa.Table:
     """Count the rows of each combination of labels."""
     labels = table.rows.select(
         *([ROW] if table.numbered else []), **{name: table.rows[name].cast("string") for name in names}
     )
     counts = {"rows": labels.count()} | ({"first": labels[ROW].min()} if table.numbered else {})
     renamed = {f"label_{i}": labels[name] for i, name in enumerate(names)}
-    return table.fetch(labels.group_by(**renamed).aggregate(**counts))
+    return table.fetch(labels.group_by(**renamed).aggregate(**counts), progress)
 
 
 def _nodes(table: Table, attribute: QuasiIdentifier, groups: pa.Table, column: str) -> list[Node]:
@@ -103,7 +108,7 @@ def _nodes(table: Table, attribute: QuasiIdentifier, groups: pa.Table, column: s
     wrong = [i for i, node in enumerate(nodes) if node is None]
     if wrong:
         count = sum(groups["rows"][i].as_py() for i in wrong)
-        place = f" row {min(groups['first'][i].as_py() for i in wrong) + 1}:" if table.numbered else ""
+        place = f" {table.place(min(groups['first'][i].as_py() for i in wrong))}:" if table.numbered else ""
         rows = "1 such row" if count == 1 else f"{count:,} such rows"
         raise TableError(
             f"{table.name}: column {attribute.name!r}:{place} a label that its hierarchy does not have ({rows})"

@@ -15,13 +15,17 @@ from typing import Any
 from unblur.engines import reason_of
 from unblur.errors import MissingExtraError, TableError
 from unblur.files import open_file
+from unblur.parts import find_parts, open_parts
 from unblur.spark import Layout, read_parquet, read_table
 from unblur.tables import ROW, Table, check_names
 from unblur.workspace import Workspace
 
 
 def open_table(source: Any, workspace: Workspace, *, columns: Sequence[str] = (), encoding: str | None = None) -> Table:
-    """Open a path, `-`, a URL with `#table`, a data frame or an Ibis expression; `columns` are names to expect."""
+    """Open a file, a folder or pattern of files, `-`, a URL with `#table`, a data frame or an Ibis expression.
+
+    `columns` are names to expect.
+    """
     if isinstance(source, str) and source == "-":
         spooled = workspace.folder / "standard-input"
         with spooled.open("wb") as file:
@@ -31,15 +35,17 @@ def open_table(source: Any, workspace: Workspace, *, columns: Sequence[str] = ()
         return _open_url(source, workspace)
     if isinstance(source, str | os.PathLike):
         path = Path(source)
-        if not path.is_file():
-            problem = "a folder, not a file" if path.is_dir() else "no such file"
-            raise TableError(f"{path}: {problem}; CSV, TSV, Parquet and Excel files are read")
         try:
+            if (parts := find_parts(source)) is not None:
+                folder = path if path.is_dir() else None
+                return replace(open_parts(parts, str(path), workspace, columns, encoding), path=folder)
+            if not path.is_file():
+                raise TableError(f"{path}: no such file; CSV, TSV, Parquet and Excel files are read")
             return replace(open_file(path, str(path), workspace, columns, encoding), path=path)
         except EOFError:
             raise TableError(f"{path}: the packed file is cut off") from None
         except OSError as error:
-            raise TableError(f"{path}: {error.strerror or error}") from error
+            raise TableError(f"{error.filename or path}: {error.strerror or error}") from error
     if type(source).__module__.startswith("ibis.") and hasattr(source, "columns"):
         return Table(source, "the expression", workspace, steady=False)
     if type(source).__module__.startswith("pyspark.sql."):

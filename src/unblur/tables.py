@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unblur.engines import Engine, engine_errors, engine_of
+from unblur.engines import DuckDBEngine, Engine, engine_errors, engine_of
 from unblur.errors import TableError
 from unblur.spark import Layout
+from unblur.watching import Progress, watched
 from unblur.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -41,6 +43,15 @@ class FileStamp:
         return cls(path, (found.st_ino, found.st_size, found.st_mtime_ns))
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One of several files that make up a table."""
+
+    path: Path
+    start: int
+    """The number of its first row, from 0, among those of all parts."""
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows to be read, and how to speak of them."""
@@ -56,11 +67,13 @@ class Table:
     notes: tuple[str, ...] = ()
     """What was assumed in reading it."""
     path: Path | None = None
-    """The file it was read from."""
+    """The file or folder it was read from."""
+    parts: tuple[Part, ...] = ()
+    """The files it was read from, if these are several."""
     steady: bool = True
     """Whether two looks at it surely see the same rows."""
-    stamp: FileStamp | None = None
-    """What tells whether the file was replaced or written to meanwhile, if it is read where it lies."""
+    stamps: tuple[FileStamp, ...] = ()
+    """What tells whether files were replaced or written to meanwhile, of those that are read where they lie."""
     address: str | None = field(default=None, repr=False)
     """The URL it was opened by; it may hold a password."""
     layout: Layout | None = None
@@ -79,14 +92,50 @@ class Table:
         """The engine that has the rows."""
         return engine_of(self.rows, self.workspace)
 
-    def fetch(self, rows: ibis.Table) -> pa.Table:
+    @property
+    def paths(self) -> list[Path]:
+        """The files, and the folder, that it was read from."""
+        return [*([self.path] if self.path else []), *(part.path for part in self.parts)]
+
+    def place(self, row: int) -> str:
+        """Say where a row stands, by its number from 0: in one of several files, counted within that."""
+        part = next((part for part in reversed(self.parts) if part.start <= row), None)
+        return f"row {row + 1}" if part is None else f"{part.path.name} row {row - part.start + 1}"
+
+    def fetch(self, rows: ibis.Table, progress: Progress | None = None) -> pa.Table:
         """Bring a small result to Python."""
-        with engine_errors(self.name):
+        with self.reading(rows, progress):
             return self.engine.fetch(rows)
 
-    def has_changed(self) -> bool:
-        """Whether the file, if it is read where it lies, is no longer the one that was opened."""
-        return self.stamp is not None and self.stamp != FileStamp.of(self.stamp.path)
+    @contextmanager
+    def reading(self, rows: ibis.Table, progress: Progress | None = None) -> Iterator[None]:
+        """Say in one line what went wrong while all rows were read, and how many have been read, if that is known."""
+        try:
+            with engine_errors(self.name, self.paths), self._watched(rows, progress):
+                yield
+        except TableError:
+            self.check_unchanged()
+            raise
+
+    def _watched(self, rows: ibis.Table, progress: Progress | None) -> AbstractContextManager[None]:
+        if progress is None or not self.numbered or not isinstance(self.engine, DuckDBEngine):
+            return nullcontext()
+        return watched(self.engine.backend.con, self.row_count, progress, groups=self.engine.expected_groups(rows))
+
+    @cached_property
+    def row_count(self) -> int:
+        """The number of rows: files tell it without being read."""
+        counted: int = self.engine.fetch(self.rows.aggregate(rows=self.rows.count()))["rows"][0].as_py()
+        return counted
+
+    def check_unchanged(self) -> None:
+        """Refuse a file, if it is read where it lies, that is no longer the one that was opened."""
+        for stamp in self.stamps:
+            if stamp != FileStamp.of(stamp.path):
+                where = self.name if len(self.stamps) == 1 else str(stamp.path)
+                there = stamp.path.exists()
+                what = "the rows changed while they were read" if there else "the file was removed while it was read"
+                raise TableError(f"{where}: {what}; nothing was written")
 
     def require(self, name: str) -> None:
         """Refuse a column that is not there, with the likeliest of those that are."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -37,6 +37,8 @@ class Delivery:
     order_by: str | None
     check: Callable[[Any], None]
     """Refuses rows as they were written, or their groups, if they do not make up the classes."""
+    reading: Callable[[], AbstractContextManager[None]]
+    """Around the work that reads all rows."""
 
 
 class Target(Protocol):
@@ -81,7 +83,8 @@ class FileTarget:
     def staged(self, delivery: Delivery, outputs: Outputs) -> Iterator[None]:
         table = delivery.table
         separator = "\t" if self.path.suffix.lower() == ".tsv" else table.separator or ";"
-        written = write_rows(delivery.rows, self.path, outputs, table.workspace, separator=separator)
+        with delivery.reading():
+            written = write_rows(delivery.rows, self.path, outputs, table.workspace, separator=separator)
         delivery.check(read_back(written, self.path, table.workspace, separator=separator))
         yield
 

@@ -312,7 +312,7 @@ def _groups(columns: Sequence[Ranks], weights: Ranks) -> tuple[Ranks, Ranks, Ran
 
 def _wrong_rows(table: Table, wrong: Marks, where: str, what: str, weights: Ranks | None = None) -> TableError:
     """Say what is wrong with some rows, with their count and the number of the first, but not what they hold."""
-    place = f"row {int(wrong.argmax()) + 1}:" if table.numbered else ""
+    place = f"{table.place(int(wrong.argmax()))}:" if table.numbered else ""
     count = int(wrong.sum() if weights is None else weights[wrong].sum())
     rows = "1 such row" if count == 1 else f"{count:,} such rows"
     return TableError(" ".join(filter(None, (f"{table.name}:", where, place, what, f"({rows})"))))

@@ -7,13 +7,14 @@ import re
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from unblur.errors import OutputError
+from unblur.leftovers import claim, remove_leftovers
 from unblur.spark import attach
 
 
@@ -23,8 +24,10 @@ class Workspace:
     def __init__(self, *, threads: int | None = None) -> None:
         self._resources = ExitStack()
         self.folder = _private_folder()
+        self._resources.callback(claim(self.folder))
         self._resources.callback(shutil.rmtree, self.folder, ignore_errors=True)
         self._threads = min(threads or os.cpu_count() or 1, 128)
+        self._memory = max(1024, 256 * self._threads)
         self.close = weakref.finalize(self, self._resources.close)
 
     def __enter__(self) -> Workspace:
@@ -40,11 +43,22 @@ class Workspace:
 
         connection = ibis.duckdb.connect(
             threads=self._threads,
-            memory_limit=f"{max(1024, 256 * self._threads)}MB",
+            memory_limit=f"{self._memory}MB",
             temp_directory=str(self.folder / "spill"),
         )
         self._resources.callback(connection.disconnect)
+        # The rows stand on the left of whatever is joined to them, and stay there, however few DuckDB thinks they are.
+        connection.con.execute("SET disabled_optimizers = 'build_side_probe_side'")
         return connection
+
+    @contextmanager
+    def half_the_memory(self) -> Iterator[None]:
+        """Let DuckDB hold half as much inside: what it may hold, it fills with rows that wait to be written."""
+        self.duckdb.con.execute(f"SET memory_limit = '{self._memory // 2}MB'")
+        try:
+            yield
+        finally:
+            self.duckdb.con.execute(f"SET memory_limit = '{self._memory}MB'")
 
     def defer(self, action: Callable[..., object], *arguments: object, **options: object) -> None:
         """Do something when the workspace closes, whatever comes of it."""
@@ -76,7 +90,9 @@ def _private_folder() -> Path:
     if chosen and not (os.path.isdir(chosen) and os.access(chosen, os.W_OK)):
         raise OutputError(f"TMPDIR: {chosen} is not a folder that can be written to")
     try:
-        return Path(tempfile.mkdtemp(prefix="unblur-", dir=chosen))
+        folder = Path(tempfile.mkdtemp(prefix="unblur-", dir=chosen))
+        remove_leftovers(folder.parent, "unblur-")
+        return folder
     except OSError as error:
         raise OutputError(f"no folder for temporary files: {error.strerror or error}") from error
 

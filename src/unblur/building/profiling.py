@@ -70,7 +70,7 @@ class Column:
     def refuse(self, tally: Tally, problem: str) -> None:
         """Raise an error that says how many rows have a problem, if any has."""
         if tally.count:
-            place = "" if tally.first is None else f" row {tally.first + 1}:"
+            place = "" if tally.first is None else f" {self.table.place(tally.first)}:"
             rows = "1 such row" if tally.count == 1 else f"{tally.count:,} such rows"
             raise TableError(f"{self.where}:{place} {problem} ({rows})")
 

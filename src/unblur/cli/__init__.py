@@ -30,11 +30,12 @@ app.add_typer(data)
 
 
 Given = Annotated[
-    str, typer.Argument(help="CSV, TSV, Parquet or Excel file, - for standard input, or a URL with #table.")
+    str, typer.Argument(help="CSV, TSV, Parquet or Excel file, a folder of files, - (standard input), URL with #table.")
 ]
 ConfigFile = Annotated[Path, typer.Option("--config", "-c", help="The TOML file that describes the release.")]
 ReleaseGiven = Annotated[
-    str, typer.Argument(help="CSV, TSV, Parquet or Excel file, -, a URL with #table, or a .deid project of ARX.")
+    str,
+    typer.Argument(help="CSV, TSV, Parquet, Excel file, folder of files, -, URL with #table, or .deid project of ARX."),
 ]
 OptionalConfig = Annotated[
     Path | None, typer.Option("--config", "-c", help="The TOML file that describes the release.")

@@ -30,10 +30,13 @@ def run(
         def advance(done: int, of: int) -> None:
             show(description="forming classes", completed=done, total=of)
 
-        release = anonymize(table, description, recoding=recoding, progress=advance, **options)
-        show(description="writing the release", total=None)
+        def move(done: int, of: int) -> None:
+            show(completed=done, total=of)
+
+        release = anonymize(table, description, recoding=recoding, progress=advance, on_rows=move, **options)
+        show(description="writing the release", completed=0, total=None)
         with release:
-            release.save(out, trace=trace, overwrite=overwrite)
+            release.save(out, trace=trace, overwrite=overwrite, on_rows=move)
     print(summary(release))
     print(f"release: {target.name}")
     print(f"config:  {target.config}")

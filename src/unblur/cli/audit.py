@@ -73,7 +73,10 @@ def run(
         for target in targets:
             check_target(target, [Path(release), Path(truth or release), *description.paths])
         with progress_bar("reading the release") as show:
-            read = read_release(release, description, encoding=encoding)
+            read = read_release(
+                release, description, encoding=encoding, on_rows=lambda done, of: show(completed=done, total=of)
+            )
+            show(completed=0, total=None)
             result = _audit(read, show, truth=truth, encoding=encoding, **options)
     with Outputs() as outputs:
         if json is not None and json != "-":

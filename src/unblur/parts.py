@@ -1,0 +1,125 @@
+"""Tables in several files: a folder, or a pattern such as `visits/*.parquet`.
+
+The files are read one after the other, in the order of their names, as if they were one. They must have the same
+columns, of the same types; whole numbers may be of different sizes.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from unblur.errors import TableError
+from unblur.files import Prepared, prepare, read_types
+from unblur.tables import ROW, Part, Table
+from unblur.workspace import Workspace, sql_path
+
+_WHOLE = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?")
+_STARTS = "unblur_starts"
+
+
+def find_parts(source: str | os.PathLike[str]) -> list[Path] | None:
+    """List the files of a folder (all the way down) or a pattern by name; None if the source is neither.
+
+    Names that begin with a point or an underscore are those of other programs' notes, such as `_SUCCESS`.
+    """
+    text = os.fspath(source)
+    path = Path(text)
+    if path.is_dir():
+        found = [each for each in path.rglob("*") if not _is_note(each.relative_to(path))]
+    elif not path.exists() and glob.has_magic(text):
+        found = [Path(each) for each in glob.glob(text, recursive=True) if not _is_note(Path(Path(each).name))]
+    else:
+        return None
+    files = sorted(each for each in found if each.is_file())
+    if not files:
+        problem = "no files in this folder" if path.is_dir() else "no file matches this pattern"
+        raise TableError(f"{text}: {problem}; CSV, TSV and Parquet files are read")
+    return files
+
+
+def _is_note(path: Path) -> bool:
+    return any(step.startswith((".", "_")) for step in path.parts)
+
+
+def open_parts(
+    paths: Sequence[Path], name: str, workspace: Workspace, columns: Sequence[str], encoding: str | None
+) -> Table:
+    """Open several files as one table; `name` is what messages call it."""
+    empty = [path for path in paths if not path.stat().st_size]
+    files = {path: prepare(path, str(path), workspace, columns, encoding) for path in paths if path not in empty}
+    if not files:
+        raise TableError(f"{name}: all files are empty; rows are needed")
+    _check_kinds(files)
+    counts = {path: _count_rows(file, path, workspace) for path, file in files.items()}
+    types = {path: read_types(file.parquet, str(path), workspace) for path, file in files.items()}
+    # What a file without rows says of its types counts for nothing.
+    filled = {path: files[path] for path in files if counts[path]} or dict(list(files.items())[:1])
+    _check_types({path: types[path] for path in filled})
+    starts = [sum(list(counts.values())[:n]) for n in range(len(counts))]
+    parts = tuple(Part(path, start) for path, start in zip(files, starts, strict=True) if path in filled)
+    _make_view([file.parquet for file in filled.values()], [part.start for part in parts], workspace)
+    first = next(iter(filled.values()))
+    notes = [f"{path}: the file is empty, and left out" for path in empty]
+    return Table(
+        workspace.duckdb.table("unblur_table"),
+        name,
+        workspace,
+        numbered=True,
+        separator=first.separator,
+        notes=(*notes, *(note for file in files.values() for note in file.notes)),
+        parts=parts,
+        stamps=tuple(stamp for file in files.values() for stamp in file.stamps),
+    )
+
+
+def _check_kinds(files: dict[Path, Prepared]) -> None:
+    (first, one), *others = files.items()
+    for path, file in others:
+        if file.kind != one.kind:
+            raise TableError(f"{path}: {file.kind}, but {first} is {one.kind}; the files of one table are of one kind")
+    if one.kind == "Excel" and others:
+        raise TableError(f"{first}: an Excel file; of several files, only CSV, TSV and Parquet are read as one table")
+
+
+def _count_rows(file: Prepared, path: Path, workspace: Workspace) -> int:
+    import duckdb
+
+    query = f"SELECT num_rows FROM parquet_file_metadata({sql_path(file.parquet, workspace)})"
+    try:
+        found = workspace.duckdb.con.execute(query).fetchone()
+    except duckdb.Error:
+        raise TableError(f"{path}: not a Parquet file that can be read") from None
+    assert found is not None
+    return int(found[0])
+
+
+def _check_types(types: dict[Path, dict[str, str]]) -> None:
+    """Refuse files that do not have the same columns, or not of the same types."""
+    (first, expected), *others = types.items()
+    for path, found in others:
+        for name in (*expected, *found):
+            if name not in found or name not in expected:
+                lacking, having = (path, first) if name not in found else (first, path)
+                raise TableError(f"{lacking}: there is no column {name!r}, which {having} has")
+            one, other = expected[name], found[name]
+            if one != other and not (_WHOLE.fullmatch(one) and _WHOLE.fullmatch(other)):
+                raise TableError(
+                    f"{path}: column {name!r} holds {other}, but {one} in {first}; write it with one type in all files"
+                )
+
+
+def _make_view(parquets: Sequence[Path], starts: Sequence[int], workspace: Workspace) -> None:
+    """Number the rows through all files: where the file starts, and the number within it."""
+    connection = workspace.duckdb.con
+    listed = ", ".join(sql_path(each, workspace) for each in parquets)
+    connection.execute(f"CREATE TEMP TABLE {_STARTS} AS SELECT {list(starts)}::BIGINT[] AS {_STARTS}")
+    number = f"{_STARTS}[file_index::BIGINT + 1] + file_row_number"
+    # By name, for the order of columns may differ; hive_partitioning off, for a folder's name is no column.
+    source = f"read_parquet([{listed}], union_by_name = true, hive_partitioning = false)"
+    connection.execute(
+        f"CREATE TEMP VIEW unblur_table AS SELECT * EXCLUDE ({_STARTS}), {number} AS {ROW} FROM {source}, {_STARTS}"
+    )
