@@ -26,6 +26,8 @@ from unblur.lattice import Lattice, Segment, State
 Span = tuple[int, int]
 """A run of neighbouring nodes of the finest layer: first, and one after the last."""
 Box = tuple[Span, ...]
+MANY = 64
+"""So many boxes are cut at with arrays."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,11 @@ class Grid:
 
     def pieces(self, box: Box, taken: Sequence[Box]) -> Iterator[Box]:
         """Part what is left of a box, outside the boxes that were taken before, into boxes."""
-        return _pieces(box, _overlapping(box, taken))
+        if len(taken) < MANY:
+            return _pieces(box, _overlapping(box, taken))
+        boxes = np.array(taken, dtype=np.int64)
+        low, high = np.array(box).T
+        return _pieces_among(box, boxes[((boxes[:, :, 0] < high) & (boxes[:, :, 1] > low)).all(axis=1)])
 
     def measure(self, pieces: Sequence[Box]) -> Free:
         """Measure disjoint boxes."""
@@ -106,6 +112,8 @@ class Grid:
 
     def cell_volumes(self, free: Free) -> Counter[int]:
         """Count the free cells of each volume."""
+        if self._even is not None:
+            return Counter({self._even: free.cells} if free.cells else {})
         result: Counter[int] = Counter()
         for piece in free.pieces:
             volumes = Counter({1: 1})
@@ -113,6 +121,12 @@ class Grid:
                 volumes = _products(volumes, axis.lengths_in(span))
             result.update(volumes)
         return result
+
+    @cached_property
+    def _even(self) -> int | None:
+        """The volume of every cell; None if they differ."""
+        lengths = [axis.lengths_in(axis.span(axis.tree.height, 0)) for axis in self._axes]
+        return prod(next(iter(each)) for each in lengths) if all(len(each) == 1 for each in lengths) else None
 
     @cached_property
     def _axes(self) -> list[_Axis]:
@@ -274,6 +288,25 @@ def _pieces(box: Box, taken: Sequence[Box]) -> Iterator[Box]:
     above = [each for each in taken if each[attribute][1] > position]
     yield from _pieces((*before, (first, position), *after), below)
     yield from _pieces((*before, (position, last), *after), above)
+
+
+def _pieces_among(box: Box, taken: Ranks) -> Iterator[Box]:
+    """The same for many boxes, in an array; the cuts are the same, too."""
+    if len(taken) < MANY:
+        yield from _pieces(box, [tuple((a, b) for a, b in each) for each in taken.tolist()])
+        return
+    low, high = np.array(box).T
+    inside = (taken > low[:, None]) & (taken < high[:, None])
+    if not inside.any(axis=(1, 2)).all():
+        return
+    length = int(high.max()) + 1
+    edges, counts = np.unique((taken + np.arange(len(box))[:, None] * length)[inside], return_counts=True)
+    shared = edges[counts == counts.max()]
+    attribute, position = divmod(int(shared[len(shared) // 2]), length)
+    first, last = box[attribute]
+    before, after = box[:attribute], box[attribute + 1 :]
+    yield from _pieces_among((*before, (first, position), *after), taken[taken[:, attribute, 0] < position])
+    yield from _pieces_among((*before, (position, last), *after), taken[taken[:, attribute, 1] > position])
 
 
 def _best_cut(box: Box, taken: Sequence[Box]) -> tuple[int, int] | None:

@@ -62,6 +62,8 @@ class Family:
     formula: Callable[[int, int], int]
     log2: Callable[[int, int], float]
     """The logarithm of the formula, without the number itself."""
+    scales: bool = False
+    """Whether a region u times as large has u^n times the ways."""
 
     def of(self, free: Free) -> int:
         return self.measure(free)
@@ -87,6 +89,7 @@ ANY = Family(
     measure=lambda free: free.volume,
     formula=lambda volume, n: volume**n,
     log2=lambda volume, n: n * log2(volume) if volume else _log2_if(n == 0),
+    scales=True,
 )
 COMBINATIONS = Family(
     labelled=False,
