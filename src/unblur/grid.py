@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, product
+from itertools import accumulate, pairwise, product
 from math import prod
 from typing import Protocol, overload
 
@@ -89,6 +89,8 @@ class Grid:
 
     def leaves(self, box: Box) -> Box:
         """The leaves that a box touches, as a box of their own."""
+        if not self.has_points:
+            return box
         return tuple(
             (axis.leaf(span[0]), axis.leaf(span[1] - 1) + 1) for axis, span in zip(self._axes, box, strict=True)
         )
@@ -108,6 +110,8 @@ class Grid:
 
     def measure(self, pieces: Sequence[Box]) -> Free:
         """Measure disjoint boxes."""
+        if len(pieces) == 1:
+            return Free(self.volume(pieces[0]), self.count_cells(pieces[0]), tuple(pieces))
         return Free(sum(map(self.volume, pieces)), sum(map(self.count_cells, pieces)), tuple(pieces))
 
     def cell_volumes(self, free: Free) -> Counter[int]:
@@ -167,20 +171,18 @@ class _Nodes:
             if finest == 0
             else np.array([tree.length(finest, int(rank)) for rank in self._order], np.int64)
         )
-        self._total = np.concatenate(([0], np.cumsum(self._lengths)))
-        self._starts: dict[int, Ranks] = {}
-        self._ends: dict[int, Ranks] = {}
+        self._total: list[int] = [0, *np.cumsum(self._lengths).tolist()]
+        self._spans: dict[int, dict[int, Span]] = {}
         for layer, ranks in enumerate(above, finest):
             ordered = ranks[self._order]
             first = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-            self._starts[layer] = np.empty(tree.nodes(layer), np.int64)
-            self._starts[layer][ordered[first]] = first
-            self._ends[layer] = np.empty(tree.nodes(layer), np.int64)
-            self._ends[layer][ordered[first]] = np.concatenate((first[1:], [len(nodes)]))
+            edges = [*first.tolist(), len(nodes)]
+            spans = pairwise(edges)
+            self._spans[layer] = dict(zip(ordered[first].tolist(), spans, strict=True))
         self._counted: dict[Span, Counter[int]] = {}
 
     def span(self, layer: int, rank: int) -> Span:
-        return int(self._starts[layer][rank]), int(self._ends[layer][rank])
+        return self._spans[layer][rank]
 
     def rank(self, position: int) -> int:
         return int(self._order[position])
@@ -189,10 +191,10 @@ class _Nodes:
         return self._position[ranks]
 
     def volume(self, span: Span) -> int:
-        return int(self._total[span[1]] - self._total[span[0]])
+        return self._total[span[1]] - self._total[span[0]]
 
     def draw(self, span: Span, rng: random.Random) -> int:
-        value = rng.randrange(int(self._total[span[0]]), int(self._total[span[1]]))
+        value = rng.randrange(self._total[span[0]], self._total[span[1]])
         return bisect_right(self._total, value) - 1
 
     def leaf(self, position: int) -> int:

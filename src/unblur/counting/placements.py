@@ -75,6 +75,8 @@ class Placements:
     def certain(self) -> dict[Cell, int]:
         """The leaves (cells, unless these are finer) that hold records in every placement, and at least how many."""
         groups = self._groups()
+        if len(self.problem.blocks) == 1:
+            return dict.fromkeys(groups, self.problem.size) or self._crowded()
         least = zip(groups, least_held(self._rooms, tuple(groups.values())), strict=True) if groups else ()
         return {leaf: n for leaf, n in least if n} | self._crowded()
 
