@@ -34,8 +34,9 @@ LONGEST = 2**62
 """Larger regions are Python's numbers."""
 MOST_REMEMBERED = 20_000
 """How many counts to remember: many classes of a release are alike."""
+FEW_NUMBERS = 5_000
 MOST_NUMBERS = 1_000_000
-"""How many numbers to hold at a time."""
+"""How many numbers to hold at a time: for all terms at once to be worth it, and at most."""
 
 
 def count_light(blocks: Numbers, size: int, bound: int, ways: Ways, *, labelled: bool) -> int:
@@ -49,6 +50,12 @@ def count_light(blocks: Numbers, size: int, bound: int, ways: Ways, *, labelled:
 @lru_cache(maxsize=MOST_REMEMBERED)
 def _remembered(shape: tuple[int, ...], blocks: bytes, size: int, bound: int, ways: Ways, labelled: bool) -> int:
     return Light(size, bound, ways, labelled).count(np.frombuffer(blocks, dtype=np.int64).reshape(shape))
+
+
+def forget() -> None:
+    """Forget all that is remembered, so that time can be measured."""
+    _remembered.cache_clear()
+    _remembered_terms.cache_clear()
 
 
 def _ordered(blocks: Numbers) -> Numbers:
@@ -80,11 +87,9 @@ class Light:
         """Count, for blocks with an axis per attribute."""
         if not self.slack:
             return self._without_slack(blocks)
-        total = self.ways(int(blocks.sum()), self.size)
-        blocks = np.ascontiguousarray(blocks)
-        for chosen in range(1, blocks.ndim + 1):
-            total += (-1) ** chosen * self._with_heavy(*_rows(blocks, chosen))
-        return total
+        if prod(map(int, blocks.shape)) * (self.slack + 2) ** blocks.ndim <= FEW_NUMBERS:
+            return self._add_up(_terms(blocks, None))
+        return sum(self._add_up(_terms(blocks, chosen)) for chosen in range(blocks.ndim + 1))
 
     @property
     def slack(self) -> int:
@@ -103,38 +108,35 @@ class Light:
             int(n) * self.ways(region, self.size) for region, n in zip(regions.tolist(), times, strict=True) if n
         )
 
-    def _with_heavy(self, rows: Numbers, times: Words) -> int:
-        """Add up all terms of a number of chosen attributes."""
-        most = min(self.size, self.slack * _places(rows))
-        if most < self.size:  # somebody is inside
-            inhabited = rows[:, 0] > 0
-            rows, times = rows[inhabited], times[inhabited]
-        if not len(rows):
-            return 0
-        inside, starts = np.unique(rows[:, 0], return_index=True)  # the rows are sorted
+    def _add_up(self, terms: _Terms) -> int:
+        """Add up what terms stand for."""
+        if not terms.places:
+            return self.ways(terms.whole, self.size)
+        most = min(self.size, self.slack * terms.places)
         # The regions of a term are disjoint: placing records in them is placing them anywhere.
-        largest = max(self.ways(int(rows[0].sum()), n) for n in range(most + 1))
-        moduli = _moduli(largest * int(times.sum()))
-        sums = _combine([self._sums(rows, times, starts, modulus)[:, : most + 1] for modulus in moduli], moduli)
+        largest = max(self.ways(terms.whole, n) for n in range(most + 1))
+        moduli = _moduli(2 * largest * terms.number)
+        sums = _combine([self._sums(terms, modulus)[:, : most + 1] for modulus in moduli], moduli)
         return sum(
-            n_ways * self.ways(region, self.size - n) * (comb(self.size, n) if self.labelled else 1)
-            for region, outside in zip(inside.tolist(), sums.tolist(), strict=True)
-            for n, n_ways in enumerate(outside)
-            if n_ways
+            outside * self.ways(region, self.size - n) * (comb(self.size, n) if self.labelled else 1)
+            for region, row in zip(terms.inside, sums, strict=True)
+            for n, outside in enumerate(row)
+            if outside
         )
 
-    def _sums(self, rows: Numbers, times: Words, starts: NDArray[np.intp], modulus: int) -> Words:
+    def _sums(self, terms: _Terms, modulus: int) -> Words:
         """Per region inside, and number of records outside, add up the ways to place these; the remainders."""
-        regions, place = np.unique(rows, return_inverse=True)
-        table = [[self.ways(region, n) % modulus for n in range(self.slack + 1)] for region in regions.tolist()]
-        tables, place = np.array(table, dtype=np.uint64), place.reshape(rows.shape)
-        batch = max(1, int(MOST_NUMBERS // (self.slack + 1) ** (_places(rows) + 2)))
+        table = [[self.ways(region, n) % modulus for n in range(self.slack + 1)] for region in terms.regions]
+        tables = np.array(table, dtype=np.uint64)
+        batch = max(1, int(MOST_NUMBERS // (self.slack + 1) ** (terms.places + 2)))
         found = [
-            _Outside(tables, place[start : start + batch], self.slack, self.labelled, modulus).ways()
-            for start in range(0, len(rows), batch)
+            _Outside(tables, terms.rows[start : start + batch], terms.places, self.slack, self.labelled, modulus).ways()
+            for start in range(0, len(terms.rows), batch)
         ]
-        ways = _remainder(np.concatenate(found) * _remainder(times, modulus)[:, None], modulus)
-        return _remainder(np.add.reduceat(ways, starts, axis=0), modulus)
+        ways = found[0] if len(found) == 1 else np.concatenate(found)
+        times = (terms.times % modulus if modulus < WORD else terms.times).astype(np.uint64)
+        ways = _remainder(ways * times[:, None], modulus)
+        return _remainder(np.add.reduceat(ways, terms.starts, axis=0), modulus)
 
 
 @dataclass(frozen=True)
@@ -149,14 +151,10 @@ class _Outside:
     """The ways to place 0, 1, 2, … records in each region."""
     rows: NDArray[np.intp]
     """Per term, its regions."""
+    places: int
     slack: int
     labelled: bool
     modulus: int
-
-    @property
-    def places(self) -> int:
-        """How many attributes have a heavy child."""
-        return _places(self.rows)
 
     def ways(self) -> Words:
         """Per term, and for each number of records outside any chosen child."""
@@ -201,46 +199,76 @@ class _Outside:
         ways: Words = self.tables[self.rows[:, column], n]
         if not self.labelled:
             return ways.reshape(-1, *([1] * (axes - 1)))
-        orders = np.array([comb(total, n) % self.modulus for total in range(n, length)], dtype=np.uint64)
-        both = _remainder(ways[:, None] * orders, self.modulus)
+        both = _remainder(ways[:, None] * _orders(length, n, self.modulus), self.modulus)
         return both.reshape(*both.shape, *([1] * (axes - 2)))
 
 
-def _rows(blocks: Numbers, chosen: int) -> tuple[Numbers, Words]:
-    """List the terms that choose a child in so many attributes, each by its regions; equal ones once, sorted."""
+@lru_cache(maxsize=1_000)
+def _orders(length: int, n: int, modulus: int) -> Words:
+    """The ways to tell which n of up to so many records are meant."""
+    return np.array([comb(total, n) % modulus for total in range(n, length)], dtype=np.uint64)
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """Some terms of the inclusion and exclusion: equal ones once, in the order of the regions inside."""
+
+    places: int
+    """In how many attributes a child is chosen."""
+    whole: int
+    """All that is free."""
+    number: int
+    """How many terms there are."""
+    regions: list[int]
+    """All regions that occur."""
+    rows: NDArray[np.intp]
+    """Per term, its regions by their place in that list."""
+    times: NDArray[np.int64]
+    """How many equal terms there are, with their sign."""
+    inside: list[int]
+    """The regions inside that occur."""
+    starts: NDArray[np.intp]
+    """Where the rows of each of them begin."""
+
+
+def _terms(blocks: Numbers, chosen: int | None) -> _Terms:
+    """List the terms that choose a child in so many attributes; None for all terms, choosing or not in each."""
     if blocks.dtype == object:
-        return _list_rows(blocks, chosen)
-    return _remembered_rows(blocks.shape, blocks.tobytes(), chosen)
+        return _list_terms(blocks, chosen)
+    return _remembered_terms(blocks.shape, blocks.tobytes(), chosen)
 
 
 @lru_cache(maxsize=16)
-def _remembered_rows(shape: tuple[int, ...], blocks: bytes, chosen: int) -> tuple[Numbers, Words]:
+def _remembered_terms(shape: tuple[int, ...], blocks: bytes, chosen: int | None) -> _Terms:
     """The same: a class is counted in several ways."""
-    return _list_rows(np.frombuffer(blocks, dtype=np.int64).reshape(shape), chosen)
+    return _list_terms(np.frombuffer(blocks, dtype=np.int64).reshape(shape), chosen)
 
 
-def _list_rows(blocks: Numbers, chosen: int) -> tuple[Numbers, Words]:
-    found = [_regions(blocks, attributes) for attributes in combinations(range(blocks.ndim), chosen)]
-    rows = np.concatenate(found)
-    if rows.dtype == object:
-        rows = rows[np.argsort(rows[:, 0], kind="stable")]
-        return rows, np.ones(len(rows), dtype=np.uint64)
-    rows, times = np.unique(rows, axis=0, return_counts=True)
-    return rows, times.astype(np.uint64)
+def _list_terms(blocks: Numbers, chosen: int | None) -> _Terms:
+    places = blocks.ndim if chosen is None else chosen
+    found = [_regions(blocks, each, chosen is None) for each in combinations(range(blocks.ndim), places)]
+    all_rows = np.concatenate([rows for rows, _ in found])
+    signs = np.concatenate([signs for _, signs in found])
+    regions, place = np.unique(all_rows, return_inverse=True)
+    rows, equal = np.unique(place.reshape(all_rows.shape), axis=0, return_inverse=True)
+    times = np.bincount(equal.ravel(), weights=signs).astype(np.int64)
+    rows, times = rows[times != 0], times[times != 0]
+    inside, starts = np.unique(rows[:, 0], return_index=True)
+    listed = regions.tolist()
+    return _Terms(places, int(blocks.sum()), len(signs), listed, rows, times, [listed[i] for i in inside], starts)
 
 
-def _regions(blocks: Numbers, attributes: tuple[int, ...]) -> Numbers:
-    """Per choice of a child in each of these attributes, the regions inside and outside."""
+def _regions(blocks: Numbers, attributes: tuple[int, ...], none_too: bool) -> tuple[Numbers, NDArray[np.int64]]:
+    """Per choice of a child in each of these attributes, or of none, the regions inside and outside; and the signs."""
     others = tuple(axis for axis in range(blocks.ndim) if axis not in attributes)
     regions: Numbers = blocks.sum(axis=others)
+    signs = np.ones(1, dtype=np.int64)
     for axis in range(len(attributes)):
-        regions = np.stack([regions, regions.sum(axis=axis, keepdims=True) - regions], axis=-1)
-    return np.reshape(regions, (-1, 1 << len(attributes)))
-
-
-def _places(rows: Numbers) -> int:
-    """How many attributes a term chooses a child in: it has two to that power of regions."""
-    return int(rows.shape[1]).bit_length() - 1
+        whole = regions.sum(axis=axis, keepdims=True)
+        inside = np.concatenate([whole, regions], axis=axis) if none_too else regions
+        regions = np.stack([inside, whole - inside], axis=-1)
+        signs = np.multiply.outer(signs, [1] * none_too + [-1] * (regions.shape[axis] - none_too)).ravel()
+    return np.reshape(regions, (-1, 1 << len(attributes))), signs
 
 
 def _subsets(first: int, end: int) -> Iterator[tuple[int, ...]]:
@@ -273,11 +301,14 @@ def _remainder(numbers: Words, modulus: int) -> Words:
     return numbers - numbers // word * word
 
 
-def _combine(remainders: list[Words], moduli: list[int]) -> Numbers:
-    """Find the numbers, below the product of the moduli, that leave these remainders."""
+def _combine(remainders: list[Words], moduli: list[int]) -> list[list[int]]:
+    """Find the numbers that leave these remainders: those nearest to 0."""
+    if len(moduli) == 1:
+        return remainders[0].astype(np.int64).tolist()  # type: ignore[no-any-return]
     product = reduce(mul, moduli)
     total = sum(
         numbers.astype(object) * (product // modulus * pow(product // modulus, -1, modulus))
         for numbers, modulus in zip(remainders, moduli, strict=True)
     )
-    return np.asarray(total % product, dtype=object)
+    half = product // 2
+    return ((total + half) % product - half).tolist()  # type: ignore[no-any-return, union-attr]
