@@ -112,6 +112,8 @@ class Light:
         """Add up what terms stand for."""
         if not terms.places:
             return self.ways(terms.whole, self.size)
+        if not len(terms.rows):  # they cancel
+            return 0
         most = min(self.size, self.slack * terms.places)
         # The regions of a term are disjoint: placing records in them is placing them anywhere.
         largest = max(self.ways(terms.whole, n) for n in range(most + 1))
