@@ -20,7 +20,9 @@ class Measurement:
 
     seconds: float
     peak: float
-    """The most memory the process ever held, in megabytes."""
+    """The most memory a process ever held, in megabytes."""
+    processor: float = 0.0
+    """Seconds of processor time, of all processes: on a busy machine the better measure."""
 
 
 def measure(job: str, source: Path, target: Path, *, threads: int) -> Measurement:
@@ -32,7 +34,8 @@ def measure(job: str, source: Path, target: Path, *, threads: int) -> Measuremen
 
 def middle(measurements: list[Measurement]) -> Measurement:
     """Take the median of the times and of the peaks."""
-    return Measurement(median(each.seconds for each in measurements), median(each.peak for each in measurements))
+    columns = ([each.seconds, each.peak, each.processor] for each in measurements)
+    return Measurement(*map(median, zip(*columns, strict=True)))
 
 
 def seconds(action: Callable[[], object], *, repeats: int = 3) -> float:
