@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import resource
 import sys
 import tempfile
 import time
@@ -66,8 +65,7 @@ def main(name: str, source: str, target: str, threads: str) -> None:
     start, used = time.perf_counter(), processor_time()
     job(Path(source), Path(target), int(threads))
     seconds, processor = time.perf_counter() - start, processor_time() - used
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # kilobytes on Linux
-    peak = max([own, *(each.peak for each in helpers())]) / 1024
+    peak = max([peak_of(Path("/proc/self")), *(each.peak for each in helpers())]) / 1024
     print(json.dumps({"seconds": seconds, "peak": peak, "processor": processor}))
 
 
@@ -86,10 +84,15 @@ def helpers() -> Iterator[Helper]:
         try:
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
             if int(fields[1]) == os.getpid():
-                peak = re.search(r"VmHWM:\s+(\d+)", (folder / "status").read_text())
-                yield Helper(int(peak[1]) if peak else 0, (int(fields[11]) + int(fields[12])) / tick)
+                yield Helper(peak_of(folder), (int(fields[11]) + int(fields[12])) / tick)
         except OSError:  # it has ended meanwhile
             continue
+
+
+def peak_of(process: Path) -> int:
+    """The most memory that a process ever held, in kilobytes; not that of the one it was started by."""
+    found = re.search(r"VmHWM:\s+(\d+)", (process / "status").read_text())
+    return int(found[1]) if found else 0
 
 
 def processor_time() -> float:

@@ -193,3 +193,10 @@ def test_long_numbers_are_divided_by_their_logarithms_just_as_well() -> None:
     for one, other in ((3**2000, 3**1990), (7**3000, 7**2999 * 5), (10**5000, 10**5000)):
         long = Count.of(one).over(Count.of(other))
         assert long == pytest.approx(float(Fraction(one, other)), rel=1e-9)
+
+
+def test_counts_are_equal_if_their_numbers_are_however_they_came_about() -> None:
+    assert published_solutions(1000, 7, "any") == Count.of(1000**7) != Count.of(1000**7 + 1)
+    assert len({published_solutions(1000, 7, "any"), Count.of(1000**7)}) == 1
+    assert published_solutions(1000, 10**6, "any") == published_solutions(1000, 10**6, "any")
+    assert Count.of(1) != 1

@@ -15,7 +15,7 @@ FEW_BITS = 4_000
 """Longer numbers are divided by their logarithms."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Count:
     """A whole number and its logarithm; the number itself is made when it is asked for, unless it has too many digits.
 
@@ -29,7 +29,7 @@ class Count:
     """Minus infinity for 0."""
     known: int | None
     """The number, if it is there already."""
-    make: Callable[[], int] | None = field(default=None, compare=False, repr=False)
+    make: Callable[[], int] | None = field(default=None, repr=False)
     """How to make it."""
 
     @classmethod
@@ -53,6 +53,19 @@ class Count:
             return None
         digits = format(Decimal(self.exact), "f")  # str() refuses more than 4,300 digits
         return digits if len(digits) <= MOST_DIGITS else None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Count):
+            return NotImplemented
+        return self._same == other._same
+
+    def __hash__(self) -> int:
+        return hash(self._same)
+
+    @property
+    def _same(self) -> float:
+        """The number, or its logarithm if it is too long."""
+        return self.log2 if self.exact is None else self.exact
 
     def __bool__(self) -> bool:
         return self.log2 > -inf
