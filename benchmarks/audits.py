@@ -1,8 +1,13 @@
-"""The audit of a large release: a million rows, six attributes, about twenty thousand classes."""
+"""Audits of large releases: many classes, and many rows.
+
+Many classes: bell-shaped records, eight leaves per attribute, two processes. Many rows: the release of a long table,
+against plain DuckDB that reads it and groups it by its labels; start-up and imports are not counted.
+"""
 
 from __future__ import annotations
 
-from functools import partial
+import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,57 +16,139 @@ import numpy as np
 import pyarrow as pa
 
 import unblur
-from benchmarks.measuring import seconds
+from benchmarks.measuring import Measurement, measure, middle
+from benchmarks.patients import CONFIG, make_table
 from benchmarks.reporting import count_text, table, time_text, verdict
 
 SEED = 1
 SPREAD = 0.12
 LEAVES = 8
-ATTRIBUTES = 6
-BAR = 20.0
-"""Seconds that an audit may take on top of reading the release."""
+KS = (5, 10)
+SHAPES = ((20_000, 4), (160_000, 6), (1_200_000, 8))
+"""Rows at k = 5 (twice as many at k = 10) and attributes, for about a thousand, ten and a hundred thousand classes."""
+PROCESSES = 2
+BAR = 300.0
+"""Seconds that an audit of many classes may take."""
+MOST_MEMORY = 4096.0
+"""Megabytes that a process may take."""
+MOST_TIMES = 1.5
+"""How many times as long as reading a long release its audit may take."""
+LONG = 10_000_000
+COMMON = 100
+"""Classes of so many records are cells of their own, and may have any number more."""
+REPEATS = 3
 
 
-def config() -> dict[str, Any]:
-    """Six attributes of eight leaves each, no two domains alike."""
-    return {
-        "k": 5,
-        "quasi_identifiers": [
-            {"name": f"q{i}", "interval": {"low": 0, "high": LEAVES * (100 + 7 * i), "layers": 4}}
-            for i in range(ATTRIBUTES)
-        ],
-    }
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A release of many classes."""
 
+    rows: int
+    attributes: int
+    k: int
 
-def make_release(folder: Path, rows: int) -> Path:
-    """Anonymize bell-shaped records into a Parquet file."""
-    shares = np.random.default_rng(SEED).normal(0.5, SPREAD, (rows, ATTRIBUTES))
-    sizes = np.array([LEAVES * (100 + 7 * i) for i in range(ATTRIBUTES)])
-    values = np.clip((shares * sizes).astype(np.int64), 0, sizes - 1)
-    records = pa.table({f"q{i}": values[:, i] for i in range(ATTRIBUTES)})
-    path = folder / f"audited-{rows}.parquet"
-    with unblur.anonymize(records, config()) as release:
-        release.save(path)
-    return path
+    def make(self, folder: Path) -> Path:
+        """Anonymize bell-shaped records into a Parquet file, unless the folder has it."""
+        path = folder / f"audited-{self.rows}-{self.attributes}-{self.k}.parquet"
+        if not path.exists():
+            with unblur.anonymize(self._draw(), self._config()) as release:
+                release.save(path)
+        return path
 
+    def _draw(self) -> pa.Table:
+        shares = np.random.default_rng(SEED).normal(0.5, SPREAD, (self.rows, self.attributes))
+        sizes = np.array([LEAVES * (100 + 7 * i) for i in range(self.attributes)])
+        values = np.clip((shares * sizes).astype(np.int64), 0, sizes - 1)
+        return pa.table({f"q{i}": values[:, i] for i in range(self.attributes)})
 
-def scan(path: Path) -> None:
-    """Count the rows per combination of labels in plain DuckDB."""
-    columns = ", ".join(f"q{i}" for i in range(ATTRIBUTES))
-    duckdb.sql(f"SELECT {columns}, count(*) FROM read_parquet('{path}') GROUP BY ALL").fetchall()
+    def _config(self) -> dict[str, Any]:
+        """No two domains are alike."""
+        return {
+            "k": self.k,
+            "quasi_identifiers": [
+                {"name": f"q{i}", "interval": {"low": 0, "high": LEAVES * (100 + 7 * i), "layers": 4}}
+                for i in range(self.attributes)
+            ],
+        }
 
 
 def run(folder: Path, *, quick: bool) -> str:
     """Measure, and describe the results."""
-    rows = 20_000 if quick else 1_000_000
-    path = make_release(folder, rows)
-    plain = seconds(lambda: scan(path), repeats=3)
-    reading = seconds(lambda: unblur.read_release(path, path.with_suffix(".toml")), repeats=1)
-    release = unblur.read_release(path, path.with_suffix(".toml"))
+    shapes = [
+        Shape(rows * k // KS[0], attributes, k) for rows, attributes in SHAPES[: 1 if quick else None] for k in KS
+    ]
+    long = 100_000 if quick else LONG
+    return f"{many_classes(folder, shapes)}\n\n{many_rows(folder, [long, 10 * long], repeats=1 if quick else REPEATS)}"
+
+
+def many_classes(folder: Path, shapes: list[Shape]) -> str:
+    """Audit releases of many classes, each in fresh processes."""
     lines = []
-    for jobs in (1, 2):
-        taken = seconds(partial(unblur.audit, release, jobs=jobs), repeats=1)
-        figures = [count_text(rows), count_text(len(release.classes)), str(jobs), time_text(plain), time_text(reading)]
-        lines.append([*figures, time_text(taken), time_text(BAR), verdict(taken, BAR)])
-    heads = ["rows", "classes", "processes", "plain DuckDB", "reading", "audit", "bar", ""]
+    for shape in shapes:
+        path = shape.make(folder)
+        classes = len(unblur.read_release(path, path.with_suffix(".toml")).classes)
+        taken = measure("audit", path, path, threads=PROCESSES)
+        lines.append(
+            [
+                count_text(shape.rows),
+                str(shape.attributes),
+                str(shape.k),
+                count_text(classes),
+                time_text(taken.seconds),
+                time_text(taken.processor),
+                f"{taken.peak:,.0f} MB",
+                f"{time_text(BAR)}, {MOST_MEMORY / 1024:g} GB",
+                verdict(max(taken.seconds / BAR, taken.peak / MOST_MEMORY), 1),
+            ]
+        )
+    return table(["rows", "attributes", "k", "classes", "time", "processor", "memory", "bar", ""], lines)
+
+
+def many_rows(folder: Path, sizes: list[int], *, repeats: int) -> str:
+    """Audit long releases, and read them with plain DuckDB, in turn."""
+    lines = []
+    for rows in sizes:
+        path = make_long(folder, rows, of=sizes[0])
+        ours, theirs = [], []
+        for _ in range(repeats):
+            ours.append(measure("audit", path, path, threads=1))
+            theirs.append(measure("scan", path, path, threads=PROCESSES))
+        lines.append(_compared(rows, middle(ours), middle(theirs)))
+    heads = ["rows", "plain DuckDB", "processor", "audit", "processor", "ratio", "of processor", "memory", "bar", ""]
     return table(heads, lines)
+
+
+def make_long(folder: Path, rows: int, *, of: int) -> Path:
+    """Anonymize a long table; a longer release has the rows of its common classes several times."""
+    path, first = folder / f"long-{rows}.parquet", folder / f"long-{of}.parquet"
+    if not first.exists():
+        with unblur.anonymize(make_table(folder, of, "parquet"), CONFIG) as release:
+            release.save(first)
+    if rows > of and not path.exists():
+        names = ", ".join(each["name"] for each in CONFIG["quasi_identifiers"])
+        large = f"SELECT {names} FROM '{first}' GROUP BY ALL HAVING count(*) >= {COMMON}"
+        more = [
+            f"SELECT * REPLACE (id + {n * of} AS id) FROM '{first}' SEMI JOIN ({large}) USING ({names})"
+            for n in range(1, rows // of)
+        ]
+        copies = " UNION ALL ".join([f"FROM '{first}'", *more])
+        duckdb.execute(f"COPY ({copies}) TO '{path}'")
+        described = first.with_suffix(".toml").read_text()
+        path.with_suffix(".toml").write_text(re.sub(r"\[made\].*?(?=\[\[)", "", described, flags=re.DOTALL))
+    return path
+
+
+def _compared(rows: int, ours: Measurement, theirs: Measurement) -> list[str]:
+    ratio = ours.seconds / theirs.seconds
+    return [
+        count_text(rows),
+        time_text(theirs.seconds),
+        time_text(theirs.processor),
+        time_text(ours.seconds),
+        time_text(ours.processor),
+        f"{ratio:.1f}",
+        f"{ours.processor / theirs.processor:.1f}",
+        f"{ours.peak:,.0f} MB",
+        f"{MOST_TIMES:g} times",
+        verdict(ratio, MOST_TIMES),
+    ]

@@ -24,6 +24,7 @@ from benchmarks.states import Case
 from tests.plausible import all_targets, attack_on, release_of
 from unblur.attacking import Attack, Target
 from unblur.counting.cpsat import Enumeration, enumerate_program
+from unblur.counting.light import forget
 from unblur.counting.placements import Placements
 from unblur.counting.problem import Records
 from unblur.program import build_program
@@ -81,6 +82,7 @@ class Candidate:
 
     def count(self) -> tuple[int, int]:
         """Count what an assessment shows."""
+        forget()
         fresh = self.placements("any")
         return fresh.solutions, fresh.combinations
 
@@ -203,6 +205,7 @@ def best_audit(release: Release, *, repeats: int = REPEATS) -> Audit:
 
 def audit(release: Release) -> Audit:
     """Count everything that can be counted class by class."""
+    forget()
     begin = perf_counter()
     attack = attack_on(release)
     every = [Placements(attack.grid, target.problem, "any") for target in all_targets(attack)]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-import resource
+import os
+import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 
@@ -40,13 +42,19 @@ def read(source: Path, target: Path, threads: int) -> None:
     find_leaks(unblur.read_release(source, source.with_suffix(".toml")))
 
 
-def plain_read(source: Path, target: Path, threads: int) -> None:
+def audit(source: Path, target: Path, threads: int) -> None:
+    """Read a release and audit it with so many processes."""
+    unblur.audit(unblur.read_release(source, source.with_suffix(".toml")), jobs=threads)
+
+
+def scan(source: Path, target: Path, threads: int) -> None:
     """The least of that, in plain DuckDB: group by the labels."""
     with duckdb.connect(config={"threads": threads}) as connection:
         connection.execute(f"SELECT {LABELS}, count(*) FROM '{source}' GROUP BY ALL").fetchall()
 
 
-JOBS: dict[str, Job] = {"anonymize": anonymize, "plain": plain, "read": read, "plain_read": plain_read}
+OF_RELEASES: dict[str, Job] = {"read": read, "audit": audit, "scan": scan}
+JOBS: dict[str, Job] = {"anonymize": anonymize, "plain": plain, **OF_RELEASES}
 LABELS = ", ".join(each["name"] for each in CONFIG["quasi_identifiers"])
 
 
@@ -54,16 +62,48 @@ def main(name: str, source: str, target: str, threads: str) -> None:
     """Warm up on a tiny table, then measure."""
     job, form = JOBS[name], Path(source).suffix
     with tempfile.TemporaryDirectory() as folder:
-        tiny, out = make_table(Path(folder), 1000, form[1:]), Path(folder) / f"out{form}"
-        if name.endswith("read"):
-            anonymize(tiny, out, int(threads))
-            tiny = out
-        job(tiny, out, int(threads))
-    start, processor = time.perf_counter(), time.process_time()
+        tiny = make_table(Path(folder), 1000, form[1:])
+        if name in OF_RELEASES:
+            release = Path(folder) / f"release{form}"
+            unblur.anonymize(tiny, CONFIG).save(release)
+            tiny = release
+        job(tiny, Path(folder) / f"out{form}", int(threads))
+    start, used = time.perf_counter(), processor_time()
     job(Path(source), Path(target), int(threads))
-    seconds, processor = time.perf_counter() - start, time.process_time() - processor
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # kilobytes on Linux
+    seconds, processor = time.perf_counter() - start, processor_time() - used
+    peak = max([peak_of(Path("/proc/self")), *(each.peak for each in helpers())]) / 1024
     print(json.dumps({"seconds": seconds, "peak": peak, "processor": processor}))
+
+
+class Helper(NamedTuple):
+    """A process that this one has started."""
+
+    peak: int
+    """Kilobytes."""
+    processor: float
+
+
+def helpers() -> Iterator[Helper]:
+    """Ask Linux about the processes that this one has started."""
+    tick = os.sysconf("SC_CLK_TCK")
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            if int(fields[1]) == os.getpid():
+                yield Helper(peak_of(folder), (int(fields[11]) + int(fields[12])) / tick)
+        except OSError:  # it has ended meanwhile
+            continue
+
+
+def peak_of(process: Path) -> int:
+    """The most memory that a process ever held, in kilobytes; not that of the one it was started by."""
+    found = re.search(r"VmHWM:\s+(\d+)", (process / "status").read_text())
+    return int(found[1]) if found else 0
+
+
+def processor_time() -> float:
+    """Seconds of processor time that this process and those it started have used."""
+    return time.process_time() + sum(each.processor for each in helpers())
 
 
 if __name__ == "__main__":

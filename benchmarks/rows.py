@@ -52,7 +52,7 @@ def compare(folder: Path, rows: int, form: str, *, repeats: int) -> Result:
     """Measure both ways in turn, so that a disturbance hits both."""
     source, threads = make_table(folder, rows, form), os.cpu_count() or 1
     release, copy = folder / f"release.{form}", folder / f"copy.{form}"
-    found: dict[str, list[Measurement]] = {"anonymize": [], "plain": [], "read": [], "plain_read": []}
+    found: dict[str, list[Measurement]] = {"anonymize": [], "plain": [], "read": [], "scan": []}
     for _ in range(repeats):
         for job, measured in found.items():
             files = (release, copy) if job.endswith("read") else (source, copy if job == "plain" else release)

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import unblur
 from tests.test_auditing import CONFIG, patients, wide_release
+from unblur import leaks
 from unblur.leaks import find_leaks
 
 Write = Callable[[str, str | bytes], Path]
@@ -91,3 +95,33 @@ def test_no_raw_value_is_in_a_leak(kind: str) -> None:
     table["id"] = [f"secret-{n}" for n in range(len(table))]
     audit = unblur.audit(unblur.anonymize(table, CONFIG), truth=table)
     assert not [leak for leak in audit.leaks if "secret" in leak.finding + leak.remedy]
+
+
+def test_a_long_table_is_judged_by_some_of_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = 40_000
+    for name, value in (("LONG", 1_000), ("STRETCH", 500), ("FEW", 100)):
+        monkeypatch.setattr(leaks, name, value)
+    asked: list[list[str]] = []
+    count_all = leaks._different_in_all
+
+    def count(table: Any, names: Sequence[str]) -> list[str]:
+        asked.append(list(names))
+        return count_all(table, names)
+
+    monkeypatch.setattr(leaks, "_different_in_all", count)
+    number = np.arange(rows)
+    table = pd.DataFrame(
+        {
+            "age": number % 80,
+            "id": number,
+            "almost": np.where(number % 20, number, 0),
+            "visits": np.random.default_rng(1).permutation(number // 10),
+            "pairs": np.where(number % 40 == 1, number - 1, number),
+            "sex": number % 2,
+            "rare": pd.array([n if n % 400 == 0 else None for n in range(rows)], dtype="Int64"),
+        }
+    )
+    config = {"k": 2, "quasi_identifiers": [{"name": "age", "interval": {"low": 0, "high": 80, "layers": 3}}]}
+    found = [leak.finding for leak in find_leaks(unblur.anonymize(table, config)) if leak.kind == "identifier_column"]
+    assert [text.split("'")[1] for text in found] == ["id", "almost", "pairs", "rare"]
+    assert asked == [["pairs", "rare"]], "only these are left open by some rows"

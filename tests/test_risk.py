@@ -1,16 +1,22 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from math import inf
+from fractions import Fraction
+from math import comb, inf, log2, log10
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.plausible import attack_on, release_of
 from tests.strategies import examples, random_case
 from unblur.auditing import audit
 from unblur.audits import Audit
 from unblur.config import Config, Mechanism, QuasiIdentifier
-from unblur.counting.numbers import Count
+from unblur.counting.numbers import MOST_BITS, Count
+from unblur.counting.placements import published_solutions
+from unblur.counting.weights import ANY, COMBINATIONS, DISTINCT, log2_comb
 from unblur.hierarchy import halves
 from unblur.release import EquivalenceClass, Release
 from unblur.risk import Spread
@@ -106,8 +112,6 @@ def test_a_class_of_a_hundred_thousand_records_is_told_by_logarithms() -> None:
 
 
 def test_logarithms_agree_with_the_numbers_themselves() -> None:
-    from unblur.counting.weights import ANY, COMBINATIONS, DISTINCT
-
     for family in (ANY, DISTINCT, COMBINATIONS):
         for region, n in ((0, 0), (0, 3), (1, 5), (7, 3), (5000, 2000), (10**6, 1500), (3, 10)):
             expected = Count.of(family.formula(region, n))
@@ -153,3 +157,46 @@ def test_the_certain_cells_are_those_that_no_placement_leaves_empty() -> None:
                 assert certain == {cell: n for cell, n in least.items() if n}
                 found += len(certain)
     assert found > 100
+
+
+@settings(deadline=None)
+@given(m=st.integers(0, 3000) | st.integers(0, 10**40), n=st.integers(0, 3000))
+def test_the_logarithm_of_a_binomial_coefficient_is_right_to_many_digits(m: int, n: int) -> None:
+    exact = comb(m, n)
+    assert log2_comb(m, n) == (pytest.approx(log2(exact), rel=1e-13, abs=1e-13) if exact else -inf)
+
+
+@pytest.mark.parametrize("records", ["any", "distinct"])
+@given(volume=st.integers(1, 10**30), size=st.integers(0, 4000))
+@settings(max_examples=examples(50), deadline=None)
+def test_counts_are_told_by_logarithms_that_are_right_to_many_digits(records: Any, volume: int, size: int) -> None:
+    for found in (published_solutions(volume, size, records), COMBINATIONS.count(volume % 100, size)):
+        if found.make is not None and (number := found.make()):
+            assert found.log2 == pytest.approx(log2(number), rel=1e-13, abs=1e-13)
+        assert found.exact is None or found.log2 < MOST_BITS
+        assert bool(found) == (found.exact != 0)
+
+
+def test_a_number_is_made_only_when_it_is_asked_for() -> None:
+    def make() -> int:
+        raise AssertionError("nobody asked")
+
+    long = Count(20_000.0, None, make)
+    assert long.over(Count(19_990.0, None, make)) == 1024
+    assert long.log10 == pytest.approx(20_000 * log10(2))
+    with pytest.raises(AssertionError, match="nobody asked"):
+        _ = long.text
+    assert Count(40_000.0, None, make).text is None
+
+
+def test_long_numbers_are_divided_by_their_logarithms_just_as_well() -> None:
+    for one, other in ((3**2000, 3**1990), (7**3000, 7**2999 * 5), (10**5000, 10**5000)):
+        long = Count.of(one).over(Count.of(other))
+        assert long == pytest.approx(float(Fraction(one, other)), rel=1e-9)
+
+
+def test_counts_are_equal_if_their_numbers_are_however_they_came_about() -> None:
+    assert published_solutions(1000, 7, "any") == Count.of(1000**7) != Count.of(1000**7 + 1)
+    assert len({published_solutions(1000, 7, "any"), Count.of(1000**7)}) == 1
+    assert published_solutions(1000, 10**6, "any") == published_solutions(1000, 10**6, "any")
+    assert Count.of(1) != 1

@@ -104,8 +104,9 @@ class Attack:
         return self._state(subject, takers)
 
     def _state(self, subject: EquivalenceClass, takers: Sequence[int]) -> Target:
+        box = self.grid.box(subject.state, subject.segment)
         problem, dropped = self.pose(subject, takers, self.inference.bound(subject))
-        return Target(subject, tuple(takers), self.grid.box(subject.state, subject.segment), problem, dropped)
+        return Target(subject, tuple(takers), box, problem, dropped)
 
     def pose(
         self, subject: EquivalenceClass, takers: Sequence[int], bound: int | None, *, most_children: int | None = None
@@ -147,6 +148,8 @@ class Attack:
 
     def _blocks(self, box: Box, children: Mapping[int, Sequence[Span]], taken: Sequence[Box]) -> dict[Block, Free]:
         """Part what is free of a box into blocks."""
+        if not children and not taken:
+            return {(): self.grid.measure([box])}
         pieces: dict[Block, list[Box]] = defaultdict(list)
         for piece in self.grid.pieces(box, taken):
             for choice in product(*(_parts(piece[attribute], spans) for attribute, spans in children.items())):

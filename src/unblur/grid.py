@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, product
+from itertools import accumulate, pairwise, product
 from math import prod
 from typing import Protocol, overload
 
@@ -26,6 +26,8 @@ from unblur.lattice import Lattice, Segment, State
 Span = tuple[int, int]
 """A run of neighbouring nodes of the finest layer: first, and one after the last."""
 Box = tuple[Span, ...]
+MANY = 64
+"""So many boxes are cut at with arrays."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,8 @@ class Grid:
 
     def leaves(self, box: Box) -> Box:
         """The leaves that a box touches, as a box of their own."""
+        if not self.has_points:
+            return box
         return tuple(
             (axis.leaf(span[0]), axis.leaf(span[1] - 1) + 1) for axis, span in zip(self._axes, box, strict=True)
         )
@@ -98,14 +102,22 @@ class Grid:
 
     def pieces(self, box: Box, taken: Sequence[Box]) -> Iterator[Box]:
         """Part what is left of a box, outside the boxes that were taken before, into boxes."""
-        return _pieces(box, _overlapping(box, taken))
+        if len(taken) < MANY:
+            return _pieces(box, _overlapping(box, taken))
+        boxes = np.array(taken, dtype=np.int64)
+        low, high = np.array(box).T
+        return _pieces_among(box, boxes[((boxes[:, :, 0] < high) & (boxes[:, :, 1] > low)).all(axis=1)])
 
     def measure(self, pieces: Sequence[Box]) -> Free:
         """Measure disjoint boxes."""
+        if len(pieces) == 1:
+            return Free(self.volume(pieces[0]), self.count_cells(pieces[0]), tuple(pieces))
         return Free(sum(map(self.volume, pieces)), sum(map(self.count_cells, pieces)), tuple(pieces))
 
     def cell_volumes(self, free: Free) -> Counter[int]:
         """Count the free cells of each volume."""
+        if self._even is not None:
+            return Counter({self._even: free.cells} if free.cells else {})
         result: Counter[int] = Counter()
         for piece in free.pieces:
             volumes = Counter({1: 1})
@@ -113,6 +125,12 @@ class Grid:
                 volumes = _products(volumes, axis.lengths_in(span))
             result.update(volumes)
         return result
+
+    @cached_property
+    def _even(self) -> int | None:
+        """The volume of every cell; None if they differ."""
+        lengths = [axis.lengths_in(axis.span(axis.tree.height, 0)) for axis in self._axes]
+        return prod(next(iter(each)) for each in lengths) if all(len(each) == 1 for each in lengths) else None
 
     @cached_property
     def _axes(self) -> list[_Axis]:
@@ -153,20 +171,18 @@ class _Nodes:
             if finest == 0
             else np.array([tree.length(finest, int(rank)) for rank in self._order], np.int64)
         )
-        self._total = np.concatenate(([0], np.cumsum(self._lengths)))
-        self._starts: dict[int, Ranks] = {}
-        self._ends: dict[int, Ranks] = {}
+        self._total: list[int] = [0, *np.cumsum(self._lengths).tolist()]
+        self._spans: dict[int, dict[int, Span]] = {}
         for layer, ranks in enumerate(above, finest):
             ordered = ranks[self._order]
             first = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-            self._starts[layer] = np.empty(tree.nodes(layer), np.int64)
-            self._starts[layer][ordered[first]] = first
-            self._ends[layer] = np.empty(tree.nodes(layer), np.int64)
-            self._ends[layer][ordered[first]] = np.concatenate((first[1:], [len(nodes)]))
+            edges = [*first.tolist(), len(nodes)]
+            spans = pairwise(edges)
+            self._spans[layer] = dict(zip(ordered[first].tolist(), spans, strict=True))
         self._counted: dict[Span, Counter[int]] = {}
 
     def span(self, layer: int, rank: int) -> Span:
-        return int(self._starts[layer][rank]), int(self._ends[layer][rank])
+        return self._spans[layer][rank]
 
     def rank(self, position: int) -> int:
         return int(self._order[position])
@@ -175,10 +191,10 @@ class _Nodes:
         return self._position[ranks]
 
     def volume(self, span: Span) -> int:
-        return int(self._total[span[1]] - self._total[span[0]])
+        return self._total[span[1]] - self._total[span[0]]
 
     def draw(self, span: Span, rng: random.Random) -> int:
-        value = rng.randrange(int(self._total[span[0]]), int(self._total[span[1]]))
+        value = rng.randrange(self._total[span[0]], self._total[span[1]])
         return bisect_right(self._total, value) - 1
 
     def leaf(self, position: int) -> int:
@@ -274,6 +290,25 @@ def _pieces(box: Box, taken: Sequence[Box]) -> Iterator[Box]:
     above = [each for each in taken if each[attribute][1] > position]
     yield from _pieces((*before, (first, position), *after), below)
     yield from _pieces((*before, (position, last), *after), above)
+
+
+def _pieces_among(box: Box, taken: Ranks) -> Iterator[Box]:
+    """The same for many boxes, in an array; the cuts are the same, too."""
+    if len(taken) < MANY:
+        yield from _pieces(box, [tuple((a, b) for a, b in each) for each in taken.tolist()])
+        return
+    low, high = np.array(box).T
+    inside = (taken > low[:, None]) & (taken < high[:, None])
+    if not inside.any(axis=(1, 2)).all():
+        return
+    length = int(high.max()) + 1
+    edges, counts = np.unique((taken + np.arange(len(box))[:, None] * length)[inside], return_counts=True)
+    shared = edges[counts == counts.max()]
+    attribute, position = divmod(int(shared[len(shared) // 2]), length)
+    first, last = box[attribute]
+    before, after = box[:attribute], box[attribute + 1 :]
+    yield from _pieces_among((*before, (first, position), *after), taken[taken[:, attribute, 0] < position])
+    yield from _pieces_among((*before, (position, last), *after), taken[taken[:, attribute, 1] > position])
 
 
 def _best_cut(box: Box, taken: Sequence[Box]) -> tuple[int, int] | None:

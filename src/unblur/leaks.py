@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from unblur.arx.hierarchy_csv import listed_values
 from unblur.config import BUILDER, QuasiIdentifier
 from unblur.errors import ConfigError
 from unblur.hierarchy import IntervalHierarchy
 from unblur.release import Release
-from unblur.tables import Table
+from unblur.tables import ROW, Table
 from unblur.workspace import Workspace
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Kind = Literal[
     "identifier_column", "below_k", "raw_values", "few_suppressed", "observed_values", "original_order", "short_leaves"
@@ -22,7 +25,13 @@ Kind = Literal[
 ALMOST_ALL = 0.9
 """A column with so many different values among those that are filled in tells rows apart."""
 MOST_VALUES = 2_000_000
-"""About how many values of a column are told apart."""
+"""About how many values of a column are told apart, if all rows have to be looked at."""
+LONG = 1_000_000
+"""Of tables with more rows, only some are looked at, unless these leave it open."""
+STRETCHES, STRETCH = 8, 12_500
+"""So many times as many neighbouring rows."""
+FEW = 1_000
+"""Fewer filled rows among them say nothing."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +58,13 @@ def find_leaks(release: Release, *, matched_by_position: bool = False) -> tuple[
 
 def _identifier_columns(release: Release) -> Iterator[Leak]:
     """Columns that are different in every row, but for a few."""
+    known = {each.name for each in release.config.quasi_identifiers}
     with Workspace() as workspace:
         try:
             table = release.open_rows(workspace)
         except ConfigError:  # only classes are known
             return
-        for name in _different_everywhere(table, {each.name for each in release.config.quasi_identifiers}):
+        for name in _different_everywhere(table, known, release.rows):
             yield Leak(
                 "identifier_column",
                 f"the column {name!r} has another value in every row, or almost: whoever knows one finds the row",
@@ -62,19 +72,58 @@ def _identifier_columns(release: Release) -> Iterator[Leak]:
             )
 
 
-def _different_everywhere(table: Table, known: set[str]) -> list[str]:
+def _different_everywhere(table: Table, known: set[str], rows: int) -> list[str]:
     others = [name for name in table.columns if name not in known]
-    if not others:
+    if not table.numbered or rows <= LONG:
+        return _different_in_all(table, others)
+    verdicts = _different_in_some(table, others, rows)
+    doubtful = _different_in_all(table, [name for name in others if verdicts[name] is None])
+    return [name for name in others if verdicts[name] or name in doubtful]
+
+
+def _different_in_all(table: Table, names: Sequence[str]) -> list[str]:
+    """Count the different values of columns."""
+    if not names:
         return []
-    conditions = {name: _some_values(table, name) for name in others}
-    counts: dict[str, Any] = {
-        f"n{i}": table.rows[name].nunique(where=conditions[name]) for i, name in enumerate(others)
-    }
-    filled: dict[str, Any] = {f"f{i}": table.rows[name].count(where=conditions[name]) for i, name in enumerate(others)}
+    conditions = {name: _some_values(table, name) for name in names}
+    counts: dict[str, Any] = {f"n{i}": table.rows[name].nunique(where=conditions[name]) for i, name in enumerate(names)}
+    filled: dict[str, Any] = {f"f{i}": table.rows[name].count(where=conditions[name]) for i, name in enumerate(names)}
     found = table.fetch(table.rows.aggregate(**counts, **filled)).to_pylist()[0]
     return [
-        name for i, name in enumerate(others) if found[f"f{i}"] > 1 and found[f"n{i}"] >= ALMOST_ALL * found[f"f{i}"]
+        name for i, name in enumerate(names) if found[f"f{i}"] > 1 and found[f"n{i}"] >= ALMOST_ALL * found[f"f{i}"]
     ]
+
+
+def _different_in_some(table: Table, names: Sequence[str], rows: int) -> dict[str, bool | None]:
+    """Look at some stretches of a long table; None where they leave it open whether a column differs everywhere."""
+    if not names:
+        return {}
+    import ibis
+
+    starts = [rows * i // STRETCHES for i in range(STRETCHES)]
+    number = table.rows[ROW]
+    stretches = [table.rows.filter((number >= start) & (number < start + STRETCH)) for start in starts]
+    columns = {f"c{i}": table.rows[name].cast("string") for i, name in enumerate(names)}
+    some = table.fetch(ibis.union(*(each.select(**columns) for each in stretches), distinct=False))
+    return {name: _differs(some[f"c{i}"], some.num_rows / rows) for i, name in enumerate(names)}
+
+
+def _differs(values: pa.ChunkedArray, share: float) -> bool | None:
+    """Whether a column differs everywhere, judged by a share of its rows; None if that is open.
+
+    A value of just two rows shows both with a chance of share^2. So each that is seen twice stands for 1 / share^2.
+    """
+    import pyarrow.compute as pc
+
+    times = pc.value_counts(values.drop_null()).field("counts").to_numpy()
+    filled = int(times.sum())
+    if filled < FEW:
+        return None
+    if len(times) < ALMOST_ALL * filled:
+        return False
+    often, twice = int(times[times > 2].sum()), int((times == 2).sum())
+    repeated = often / filled + twice / (share * filled)
+    return True if repeated <= 1 - ALMOST_ALL else None
 
 
 def _some_values(table: Table, name: str) -> Any:

@@ -12,6 +12,7 @@ import os
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
@@ -69,7 +70,9 @@ def read_release(
         table.require(name)
     for note in table.notes:
         warnings.warn(note, UnblurWarning, stacklevel=2)
-    groups = _groups(table, names, on_rows)
+    with ThreadPoolExecutor(1) as beside:
+        sha256 = beside.submit(_sha256, source)
+        groups = _groups(table, names, on_rows)
     if not groups.num_rows:
         raise TableError(f"{table.name}: there are no rows, only a header")
     columns = [_nodes(table, attribute, groups, f"label_{i}") for i, attribute in enumerate(config.quasi_identifiers)]
@@ -83,7 +86,7 @@ def read_release(
     outliers = sum(sizes.pop(key) for key in whole)
     classes = [EquivalenceClass(state, segment, size) for (state, segment), size in sizes.items()]
     classes.sort(key=lambda each: (*lattice.key(each.state), each.state, each.segment))
-    return PublishedRelease(config, tuple(classes), outliers, sha256=_sha256(source), table=table, workspace=workspace)
+    return PublishedRelease(config, tuple(classes), outliers, sha256=sha256.result(), table=table, workspace=workspace)
 
 
 def _is_root(tree: Hierarchy, layer: int, rank: int) -> bool:
@@ -92,12 +95,8 @@ def _is_root(tree: Hierarchy, layer: int, rank: int) -> bool:
 
 def _groups(table: Table, names: Sequence[str], progress: Progress | None) -> pa.Table:
     """Count the rows of each combination of labels."""
-    labels = table.rows.select(
-        *([ROW] if table.numbered else []), **{name: table.rows[name].cast("string") for name in names}
-    )
-    counts = {"rows": labels.count()} | ({"first": labels[ROW].min()} if table.numbered else {})
-    renamed = {f"label_{i}": labels[name] for i, name in enumerate(names)}
-    return table.fetch(labels.group_by(**renamed).aggregate(**counts), progress)
+    labels = table.rows.select(**{f"label_{i}": table.rows[name].cast("string") for i, name in enumerate(names)})
+    return table.fetch(labels.group_by(labels.columns).aggregate(rows=labels.count()), progress)
 
 
 def _nodes(table: Table, attribute: QuasiIdentifier, groups: pa.Table, column: str) -> list[Node]:
@@ -108,12 +107,22 @@ def _nodes(table: Table, attribute: QuasiIdentifier, groups: pa.Table, column: s
     wrong = [i for i, node in enumerate(nodes) if node is None]
     if wrong:
         count = sum(groups["rows"][i].as_py() for i in wrong)
-        place = f" {table.place(min(groups['first'][i].as_py() for i in wrong))}:" if table.numbered else ""
+        place = (
+            f" {table.place(_first_row(table, attribute.name, {labels[i] for i in wrong}))}:" if table.numbered else ""
+        )
         rows = "1 such row" if count == 1 else f"{count:,} such rows"
         raise TableError(
             f"{table.name}: column {attribute.name!r}:{place} a label that its hierarchy does not have ({rows})"
         )
     return [node for node in nodes if node is not None]
+
+
+def _first_row(table: Table, name: str, labels: set[str | None]) -> int:
+    """Find the first row that has one of these labels."""
+    column = table.rows[name].cast("string")
+    found = column.isin([label for label in labels if label is not None])
+    rows = table.rows.filter(found | column.isnull() if None in labels else found)
+    return int(table.fetch(rows.aggregate(first=rows[ROW].min()))["first"][0].as_py())
 
 
 class LabelReader:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
@@ -42,21 +42,33 @@ class Refinement:
 
 def refine(attack: Attack, target: Target, records: Records) -> Refinement:
     """Count exactly, without enumeration; also what is certain, and the odds of somebody alone in a cell."""
-    left, counts = Placements(attack.grid, target.problem, records), count(attack, target, records)
-    if not counts.plausible:
-        return replace(counts, certain_records=0)
-    certain, alone = sum(left.certain().values()), left.singling_out_odds()
-    return replace(counts, certain_records=certain, singling_out=alone)
+    left = Placements(attack.grid, target.problem, records)
+    plausible = left.count_solutions()
+    certain = sum(left.certain().values()) if plausible else 0
+    return _counted(attack, target, left, plausible, certain, left.singling_out_odds() if plausible else None)
 
 
 def count(attack: Attack, target: Target, records: Records) -> Refinement:
     """Count exactly, and nothing more."""
     left = Placements(attack.grid, target.problem, records)
+    return _counted(attack, target, left, left.count_solutions())
+
+
+def _counted(
+    attack: Attack,
+    target: Target,
+    left: Placements,
+    plausible: Count,
+    certain: int | None = None,
+    alone: Fraction | None = None,
+) -> Refinement:
     return Refinement(
-        left.count_solutions(),
+        plausible,
         left.count_combinations(),
-        counted="at_most" if target.dropped else "exact",
-        free_cells=_free_cells(attack, target),
+        "at_most" if target.dropped else "exact",
+        _free_cells(attack, target),
+        certain,
+        alone,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import fsum, inf, log2
 from statistics import median
 
@@ -50,7 +51,7 @@ class Finding:
     truth: SinglingOut | None = None
     """What the raw table says, if it was at hand."""
 
-    @property
+    @cached_property
     def ratio(self) -> float | None:
         """How many times fewer data sets remain; infinite beyond any float; None if none does, or nobody looked."""
         return self.published.over(self.refinement.plausible) if self.refinement else None
@@ -95,12 +96,13 @@ def _mean(numbers: Sequence[float]) -> float:
 
 def find(attack: Attack, number: int | None, target: Target, records: Records) -> Finding:
     """State what is published about a class (by its index), or the outliers (None), before the attack."""
+    cells = attack.grid.count_cells(attack.grid.leaves(target.box))
     return Finding(
         None if number is None else number + 1,
         target.subject,
         attack.release.labels(target.subject) if number is not None else (ROOT_LABEL,) * len(target.box),
-        basic=attack.grid.count_cells(attack.grid.leaves(target.box)) == 1,
-        cells=attack.grid.count_cells(attack.grid.leaves(target.box)),
+        basic=cells == 1,
+        cells=cells,
         published=published_solutions(attack.grid.volume(target.box), target.subject.size, records),
         taken_by=() if number is None else tuple(taker + 1 for taker in target.takers),
         refinement=None,

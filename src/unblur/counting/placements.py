@@ -14,10 +14,12 @@ from fractions import Fraction
 from functools import cached_property
 from math import prod
 
+from unblur.counting.alone import count_nobody_alone
+from unblur.counting.certain import Rooms, held, keeps_rules, least_held, room
 from unblur.counting.exact import ExactCount
 from unblur.counting.numbers import Count
 from unblur.counting.problem import Block, Problem, Records
-from unblur.counting.weights import COMBINATIONS, Family, Marked, Series, solutions, split_ways
+from unblur.counting.weights import COMBINATIONS, Family, solutions, split_ways
 from unblur.grid import Box, Free, Grid
 
 Cell = tuple[int, ...]
@@ -62,33 +64,31 @@ class Placements:
 
     def allows(self, placement: Mapping[Cell, int]) -> bool:
         """Whether this is one of the placements."""
-        held: Counter[tuple[int, int]] = Counter()
+        children: Counter[tuple[int, int]] = Counter()
         for cell, n in placement.items():
             block = self.block_of(cell)
             if block is None or (self.records == "distinct" and n > self._volume(cell)):
                 return False
-            held.update(dict.fromkeys(enumerate(block), n))
-        return sum(placement.values()) == self.problem.size and self._keeps_rules(held)
-
-    def _keeps_rules(self, held: Mapping[tuple[int, int], int]) -> bool:
-        """Whether the children may hold so many records."""
-        by_attribute: dict[int, list[int]] = defaultdict(list)
-        for (attribute, _), n in held.items():
-            by_attribute[attribute].append(n)
-        return all(map(self.problem.allows, by_attribute.values()))
+            children.update(dict.fromkeys(enumerate(block), n))
+        return sum(placement.values()) == self.problem.size and keeps_rules(self.problem, children)
 
     def certain(self) -> dict[Cell, int]:
         """The leaves (cells, unless these are finer) that hold records in every placement, and at least how many."""
         groups = self._groups()
-        left = set(groups)
-        for leaf, blocks in groups.items():
-            if leaf in left and (taken := self._put_elsewhere(blocks)) is not None:
-                left = {each for each in left if groups[each] & taken}
-        least = {leaf: self._least(groups[leaf]) for leaf in left}
-        return {leaf: n for leaf, n in least.items() if n} | self._crowded()
+        if len(self.problem.blocks) == 1:
+            return dict.fromkeys(groups, self.problem.size) or self._crowded()
+        least = zip(groups, least_held(self._rooms, tuple(groups.values())), strict=True) if groups else ()
+        return {leaf: n for leaf, n in least if n} | self._crowded()
 
     def _groups(self) -> dict[Cell, frozenset[Block]]:
         """The blocks that lie in a single leaf, leaf by leaf."""
+        if not self.grid.has_points:  # cells are leaves
+            alone = {block: self.problem.free[block] for block in self.problem.blocks}
+            return {
+                tuple(first for first, _ in free.pieces[0]): frozenset([block])
+                for block, free in alone.items()
+                if free.cells == 1
+            }
         groups: dict[Cell, set[Block]] = defaultdict(set)
         for block in self.problem.blocks:
             touched = {self.grid.leaves(piece) for piece in self.problem.free[block].pieces}
@@ -105,61 +105,16 @@ class Placements:
             free = self.problem.free[block]
             most = max(self.grid.cell_volumes(free))
             if 1 < free.cells <= MOST_CELLS and free.volume - most < self.problem.size:
-                least = self._least(frozenset([block]))
+                (least,) = least_held(self._rooms, (frozenset([block]),))
                 for cell in self._cells(free) if least else ():
-                    if (n := least - self._room(free.volume - self._volume(cell))) > 0:
+                    others = free.volume - self._volume(cell)
+                    if (n := least - room(others, self.problem.size, self.records)) > 0:
                         found[cell] = n
         return found
 
-    def _put_elsewhere(self, avoided: frozenset[Block]) -> set[Block] | None:
-        """Try to place all records without some blocks: fill the others one by one; None if that does not succeed."""
-        if self.problem.size == self.problem.bound and (found := self._scattered(avoided)):
-            return found
-        for blocks in (self.problem.blocks, self.problem.blocks[::-1]):
-            left, held, taken = self.problem.size, Counter[tuple[int, int]](), set()
-            for block in blocks:
-                if left and block not in avoided and (n := min(left, self._space(block, held))) > 0:
-                    taken.add(block)
-                    left -= n
-                    held.update(dict.fromkeys(enumerate(block), n))
-            if not left and self._keeps_rules(held):
-                return taken
-        return None
-
-    def _scattered(self, avoided: frozenset[Block]) -> set[Block] | None:
-        """Where only all records are too many for a child: a block, and one apart from it in each attribute."""
-        blocks = [block for block in self.problem.blocks if block not in avoided]
-        if not blocks:
-            return None
-        first, found = blocks[0], {blocks[0]}
-        for attribute, child in enumerate(first):
-            if all(block[attribute] == child for block in found):
-                apart = next((block for block in blocks if block[attribute] != child), None)
-                if apart is None:
-                    return None
-                found.add(apart)
-        left = self.problem.size - len(found) + 1
-        return found if left > 0 and self._room(self.problem.free[first].volume) >= left else None
-
-    def _space(self, block: Block, held: Mapping[tuple[int, int], int]) -> int:
-        """How many records a block can take beside those that its children hold."""
-        room = self._room(self.problem.free[block].volume)
-        if self.problem.bound is None:
-            return room
-        return min([room, *(self.problem.bound - 1 - held[child] for child in enumerate(block))])
-
-    def _room(self, volume: int) -> int:
-        """How many of the class's records fit in a volume."""
-        return min(volume, self.problem.size) if self.records == "distinct" or not volume else self.problem.size
-
-    def _least(self, blocks: frozenset[Block]) -> int:
-        """The fewest records that some blocks may hold together."""
-        if len(blocks) == len(self.problem.blocks):
-            return self.problem.size
-        if len(blocks) > 1:
-            return next(n for n, chance in enumerate(self.held(sorted(blocks))) if chance)
-        (block,) = blocks
-        return next(n for n in range(self.problem.size + 1) if self._exact.count({block: n}))
+    @cached_property
+    def _rooms(self) -> Rooms:
+        return Rooms.of(self.problem, self.records)
 
     def block_odds(self, block: Block) -> list[Fraction]:
         """The probability that a block holds 0, 1, 2, … records, up to the most it can hold."""
@@ -169,9 +124,7 @@ class Placements:
 
     def held(self, blocks: Sequence[Block]) -> list[Fraction]:
         """The probability that some blocks together hold 0, 1, 2, … records, up to the most they can hold."""
-        pieces = frozenset(self.problem.free[block].pieces for block in blocks)
-        marked = Marked(solutions(self.records), pieces, self.solutions.bit_length())
-        return [Fraction(n, self.solutions) for n in marked.read(ExactCount(self.problem, marked).count())]
+        return held(self.problem, blocks, self.records)
 
     def cell_odds(self, cell: Cell) -> list[Fraction]:
         """The probability that a cell holds 0, 1, 2, … records."""
@@ -199,8 +152,7 @@ class Placements:
     @cached_property
     def singling_out(self) -> Fraction:
         """The probability that at least one cell holds exactly one record."""
-        series = Series(solutions(self.records).labelled, self.problem.size, lambda free: self._no_single(series, free))
-        return 1 - Fraction(ExactCount(self.problem, series).count(), self.solutions)
+        return 1 - Fraction(count_nobody_alone(self.problem, self.grid, self.records), self.solutions)
 
     def singling_out_odds(self) -> Fraction | None:
         """The same, unless it would take too long, or cells are finer than what people call a cell."""
@@ -212,14 +164,6 @@ class Placements:
         work = (pieces + prod(fanout + 1 for fanout in self.problem.fanouts)) * self.problem.size**2
         small = self.problem.size <= MOST_RECORDS and work <= MOST_PRODUCTS
         return self.singling_out if small else None
-
-    def _no_single(self, series: Series, free: Free) -> tuple[int, ...]:
-        ways = solutions(self.records).formula
-        parts = [
-            series.power(tuple(0 if n == 1 else ways(volume, n) for n in range(self.problem.size + 1)), cells)
-            for volume, cells in self.grid.cell_volumes(free).items()
-        ]
-        return series.join(parts)
 
     def sample(self, rng: random.Random) -> Counter[Cell]:
         """Draw one placement, each raw data set being as likely as any other: the number of records per cell."""

@@ -15,17 +15,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
-from math import comb, inf, log2
+from functools import cached_property, lru_cache, partial, reduce
+from math import comb, inf, log, log1p, log2, pi
 from operator import mul
 from typing import Any, Protocol
 
-import numpy as np
-
 from unblur.counting.deadline import check
-from unblur.counting.numbers import MOST_BITS, Count
+from unblur.counting.numbers import Count
 from unblur.counting.problem import Records
 from unblur.grid import Box, Free
+
+MANY = 50
+"""From so many records on, a binomial coefficient is told by Stirling's series."""
 
 
 class Weights(Protocol):
@@ -62,6 +63,8 @@ class Family:
     formula: Callable[[int, int], int]
     log2: Callable[[int, int], float]
     """The logarithm of the formula, without the number itself."""
+    scales: bool = False
+    """Whether a region u times as large has u^n times the ways."""
 
     def of(self, free: Free) -> int:
         return self.measure(free)
@@ -77,33 +80,58 @@ class Family:
 
     def count(self, region: int, n: int) -> Count:
         """Count the ways to place n records in a region; many records may make a number too long to write down."""
-        bits = self.log2(region, n)
-        return Count(bits, self.formula(region, n) if bits < MOST_BITS else None)
+        return _count(self, region, n)
 
 
-DISTINCT = Family(labelled=False, measure=lambda free: free.volume, formula=comb, log2=lambda v, n: _log2_comb(v, n))
+@lru_cache(maxsize=10_000)
+def _count(family: Family, region: int, n: int) -> Count:
+    """The same number is the same object, so that its digits are found once."""
+    return Count(family.log2(region, n), None, partial(family.formula, region, n))
+
+
+def _power(volume: int, n: int) -> int:
+    return int(volume**n)
+
+
+def _multisets(cells: int, n: int) -> int:
+    return comb(cells + n - 1, n) if cells else int(n == 0)
+
+
+DISTINCT = Family(labelled=False, measure=lambda free: free.volume, formula=comb, log2=lambda v, n: log2_comb(v, n))
 ANY = Family(
     labelled=True,
     measure=lambda free: free.volume,
-    formula=lambda volume, n: volume**n,
+    formula=_power,
     log2=lambda volume, n: n * log2(volume) if volume else _log2_if(n == 0),
+    scales=True,
 )
 COMBINATIONS = Family(
     labelled=False,
     measure=lambda free: free.cells,
-    formula=lambda cells, n: comb(cells + n - 1, n) if cells else n == 0,
-    log2=lambda cells, n: _log2_comb(cells + n - 1, n) if cells else _log2_if(n == 0),
+    formula=_multisets,
+    log2=lambda cells, n: log2_comb(cells + n - 1, n) if cells else _log2_if(n == 0),
 )
 
 
-def _log2_comb(m: int, n: int) -> float:
+def log2_comb(m: int, n: int) -> float:
+    """The logarithm of a binomial coefficient: by Stirling's series, whose next term is below 1e-15, if n is large.
+
+    All large terms have the same sign, so nothing cancels.
+    """
     if n > m:
         return -inf
     n = min(n, m - n)
-    if n < 1000:
+    if n < MANY:
         return log2(comb(m, n))
-    steps = np.arange(n, dtype=np.float64)
-    return float(np.sum(np.log2((float(m) - steps) / (steps + 1))))
+    rest = m - n
+    large = n * log(m / n) - rest * log1p(-n / m) if m < 2**1000 else n * (log(m) - log(n)) + n
+    series = sum(sign * _stirling(each) for sign, each in ((1, m), (-1, n), (-1, rest)))
+    return (large + (log(m) - log(rest) - log(2 * pi * n)) / 2 + series) / log(2)
+
+
+def _stirling(n: int) -> float:
+    """What log n! is more than the first terms of its series."""
+    return 1 / (12 * n) - 1 / (360 * n**3) + 1 / (1260 * n**5)
 
 
 def _log2_if(condition: bool) -> float:
