@@ -14,7 +14,7 @@ through the transitions: backwards for counts, and forwards again for odds and s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unblur.counting.deadline import check
-from unblur.joint.plan import Addition, Line, Plan, Step, System
+from unblur.joint.plan import Addition, Line, Plan, Step, System, bits
 
 Column = NDArray[np.int16]
 Ints = NDArray[np.int64]
@@ -36,7 +36,6 @@ MOST_RECORDS = 400
 _FURTHER = 8
 """A step may have so many times more moves than states before it is refused without trying."""
 
-_SALTS = np.random.default_rng(0).integers(2**62, size=10_000, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 _SAME = np.zeros(1, np.int32)
 
 
@@ -113,14 +112,6 @@ def _parted(front: _Front, plan: Plan, *, alone: bool, layer: Layer) -> tuple[_F
     return branch, layer.branches, state
 
 
-def bits(number: int) -> Iterator[int]:
-    """List the places of the bits that are set."""
-    while number:
-        lowest = number & -number
-        yield lowest.bit_length() - 1
-        number ^= lowest
-
-
 class _Front:
     """The states after some steps: a column of numbers for every open line."""
 
@@ -146,23 +137,23 @@ class _Front:
         self._open(step)
         left = self._columns["class", step.owner]
         source, placed = self._moves(step, most_states)
-        starts = self._states
-        self._take(source)
-        self._place(step, placed)
-        possible = self._charge(step)
-        if not possible.all():
-            source, placed = source[possible], placed[possible]
-            self._take(possible)
-        self._states = len(source)
-        self._close(step)
-        first, target = _merge(self._columns, self._states)
-        self._take(first)
+        moved = _Moved(self._columns, source, placed)
+        moved.place(step, self.free)
+        for limit in _affected(step):
+            if ("limit", limit) in self._columns and limit not in self.free:
+                self._cut(limit, step, moved)
+        closed = {("class", step.owner)} if step.last else set()
+        closed |= {line for line in self._columns if line[0] == "limit" and line[1] not in step.rest}
+        closed |= {("limit", limit) for limit in self.free}
+        first, target = moved.merge([line for line in self._columns if line not in closed])
+        moves = np.bincount(moved.source, minlength=self._states).astype(np.int32)
+        self._columns = {
+            line: moved.changed[line][first] if line in moved.changed else column[moved.source[first]]
+            for line, column in self._columns.items()
+            if line not in closed
+        }
         self._states = len(first)
-        moves = np.bincount(source, minlength=starts).astype(np.int32)
-        return Layer(step, moves, placed, left, target, self._states)
-
-    def _take(self, chosen: NDArray[Any]) -> None:
-        self._columns = {line: column[chosen] for line, column in self._columns.items()}
+        return Layer(step, moves, moved.placed, left, target, self._states)
 
     def _open(self, step: Step) -> None:
         if ("class", step.owner) not in self._columns:
@@ -188,66 +179,95 @@ class _Front:
         starts = np.cumsum(number) - number
         return source, (np.arange(len(source)) - np.repeat(starts, number)).astype(np.int16)
 
-    def _place(self, step: Step, placed: Column) -> None:
-        self._columns["class", step.owner] = self._columns["class", step.owner] - placed
-        for limit in step.touches:
-            if limit not in self.free:
-                self._columns["limit", limit] = self._columns["limit", limit] - placed
+    def _cut(self, limit: int, step: Step, moved: _Moved) -> None:
+        """Cut the room of a limit to what can be used up; forget a limit that cannot be broken any more."""
+        room, use = moved.value(("limit", limit)), self._usable(step.rest[limit], moved)
+        if (room >= use).all():
+            self.free.add(limit)
+        else:
+            moved.changed["limit", limit] = np.minimum(room, use)
 
-    def _charge(self, step: Step) -> NDArray[np.bool_]:
-        """Let limits take all that is left of the class."""
-        left = self._columns["class", step.owner]
-        possible = np.ones(len(left), bool)
-        for limit in step.charges:
-            if limit not in self.free:
-                self._columns["limit", limit] = self._columns["limit", limit] - left
-                possible &= self._columns["limit", limit] >= 0
-        return possible
-
-    def _close(self, step: Step) -> None:
-        """Drop the lines that are done with, and cut room to what can be used up."""
-        if step.last:
-            del self._columns["class", step.owner]
-        limits = [each for each in self._columns if each[0] == "limit"]
-        for line in limits:
-            if line[1] not in step.rest:
-                del self._columns[line]
-        for line in limits:
-            if line not in self._columns:
-                continue
-            use = self._usable(step.rest[line[1]])
-            if (self._columns[line] >= use).all():
-                del self._columns[line]
-                self.free.add(line[1])
-            else:
-                self._columns[line] = np.minimum(self._columns[line], use)
-
-    def _usable(self, additions: Sequence[Addition]) -> Column:
-        """How many records a limit may still be asked to take, in each state.
+    def _usable(self, additions: Sequence[Addition], moved: _Moved) -> Column:
+        """How many records a limit may still be asked to take, after each move.
 
         Limits that are no longer watched must not be relied on: they may be kept only because this one is.
         """
-        use = np.zeros(self._states, np.int16)
+        use = np.zeros(len(moved.source), np.int16)
         for each in additions:
             lines: list[tuple[Line, int]] = [(("class", each.owner), each.size)]
             lines += [(("limit", number), most) for number, most in each.around if number not in self.free]
-            most = np.full(self._states, min(most for _, most in lines), np.int16)
+            most = np.full(len(use), min(most for _, most in lines), np.int16)
             for line, _ in lines:
                 if line in self._columns:
-                    np.minimum(most, self._columns[line], out=most)
+                    np.minimum(most, moved.value(line), out=most)
             use += most
         return use
 
 
-def _merge(columns: Mapping[Line, Column], number: int) -> tuple[Ints, Indices]:
+class _Moved:
+    """The lines after each of some moves; those that a step does not change are looked up when they are asked for."""
+
+    def __init__(self, columns: Mapping[Line, Column], source: Ints, placed: Column) -> None:
+        self._columns = columns
+        self.source, self.placed = source, placed
+        self.changed: dict[Line, Column] = {}
+        self._same: dict[Line, Column] = {}
+
+    def value(self, line: Line) -> Column:
+        """The numbers of a line."""
+        if line in self.changed:
+            return self.changed[line]
+        if line not in self._same:
+            self._same[line] = self._columns[line][self.source]
+        return self._same[line]
+
+    def place(self, step: Step, free: Collection[int]) -> None:
+        """Take the placed records from the class and the limits, and let limits take all that is left of the class."""
+        for line in (("class", step.owner), *(("limit", limit) for limit in step.touches if limit not in free)):
+            self.changed[line] = self._columns[line][self.source] - self.placed
+        possible = np.ones(len(self.source), bool)
+        for limit in step.charges:
+            if limit not in free:
+                room = self.value(("limit", limit)) - self.changed["class", step.owner]
+                self.changed["limit", limit] = room
+                possible &= room >= 0
+        self._same.clear()
+        if not possible.all():
+            self.source, self.placed = self.source[possible], self.placed[possible]
+            self.changed = {line: column[possible] for line, column in self.changed.items()}
+
+    def merge(self, lines: Sequence[Line]) -> tuple[Ints, Indices]:
+        """Find moves that lead to the same state, told by the given lines."""
+        same = {line: self._columns[line] for line in lines if line not in self.changed}
+        changed = {line: self.changed[line] for line in lines if line in self.changed}
+        if not same:
+            return _merge(changed, len(self.source))
+        _, kind = _merge(same, len(next(iter(same.values()))))
+        return _merge({**changed, ("kind", 0): kind[self.source]}, len(self.source))
+
+
+def _affected(step: Step) -> list[int]:
+    """Open limits that a step has to do with: it takes from them, or from what may still be added to them."""
+    changed = {*step.touches, *step.charges}
+    return [
+        limit
+        for limit, additions in step.rest.items()
+        if limit in changed
+        or any(each.owner == step.owner or any(n in changed for n, _ in each.around) for each in additions)
+    ]
+
+
+def _merge(columns: Mapping[Line, NDArray[Any]], number: int) -> tuple[Ints, Indices]:
     """Find rows that agree: where each kind comes first, and of which kind each row is."""
     check()
-    keys = np.zeros(number, np.uint64)
-    for place, column in enumerate(columns.values()):
-        keys += column.astype(np.uint64) * _SALTS[place]
-    _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
+    keys, width = np.zeros(number, np.int64), 0
     for column in columns.values():
-        # Equal keys are taken for equal states, so make sure that they are.
-        if not (column == column[first][kind]).all():
-            raise AssertionError("two states share a key")
+        more = int(column.max(initial=0)).bit_length()
+        if width + more > 63:
+            # What is there is numbered anew, so that it needs fewer bits.
+            _, keys = np.unique(keys, return_inverse=True)
+            width = int(keys.max(initial=0)).bit_length()
+        keys = keys << more | column
+        width += more
+    _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
     return first, kind.astype(np.int32)

@@ -11,7 +11,7 @@ Groups to come that no line joins have nothing to do with each other any more: t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 Line = tuple[str, int]
@@ -150,3 +150,11 @@ class Plan:
     def _addition(self, limit: int, owner: int, groups: int, limits: list[tuple[int, int]]) -> Addition:
         around = ((n, self.system.limits[n][0]) for n, others in limits if n != limit and not groups & ~others)
         return Addition(owner, self.system.sizes[owner], tuple(around))
+
+
+def bits(number: int) -> Iterator[int]:
+    """List the places of the bits that are set."""
+    while number:
+        lowest = number & -number
+        yield lowest.bit_length() - 1
+        number ^= lowest
