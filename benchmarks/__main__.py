@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import audits, engines, growth, rows, states
+from benchmarks import audits, engines, growth, joint, rows, states
 from benchmarks.reporting import machine
 
 BENCHMARKS: dict[str, Callable[..., str]] = {
@@ -16,6 +16,7 @@ BENCHMARKS: dict[str, Callable[..., str]] = {
     "growth": growth.run,
     "engines": engines.run,
     "audits": audits.run,
+    "joint": joint.run,
 }
 
 

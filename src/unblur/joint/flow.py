@@ -157,7 +157,7 @@ class _Kind:
 
     def back(self, layer: Layer, after: Array) -> Array:
         """The values of the states that a layer starts from, some states at a time."""
-        table, parts = self.table(layer), []
+        table, parts = self.table(layer), [np.zeros(0, self.dtype)]
         ends = np.cumsum(layer.moves, dtype=np.int64)
         cuts = [*range(0, len(ends), max(1, CHUNK * len(ends) // max(1, len(layer.target)))), len(ends)]
         for start, end in pairwise(cuts):
@@ -199,7 +199,7 @@ class _Float(_Kind):
         )
 
     def scaled(self, numbers: Array) -> Array:
-        return numbers / max(numbers.max(initial=0.0), np.finfo(float).tiny)
+        return np.asarray(numbers / max(numbers.max(initial=0.0), np.finfo(float).tiny))
 
     @cached_property
     def _units(self) -> dict[int, int]:

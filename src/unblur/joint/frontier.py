@@ -5,8 +5,8 @@ each open limit has. Histories that agree on them are one *state*. Room that can
 classes may still add, counts as just enough. So states merge early, and their number stays small where the order of the
 groups is good.
 
-Where what is to come falls apart, each branch goes on alone, with the sums that matter to it: states that agree on these
-are one state for the branch.
+Where what is to come falls apart, each branch goes on alone, with the sums that matter to it: states that agree on
+these are one state for the branch.
 
 The states and the transitions between them are found once; they do not depend on what is counted. Numbers then flow
 through the transitions: backwards for counts, and forwards again for odds and samples.
@@ -33,7 +33,7 @@ MOST_MOVES = 60_000_000
 """How many states a step may have, and how many moves all steps together: memory stays below 2 GB."""
 MOST_RECORDS = 400
 """Larger classes have too many ways to be shared out."""
-_FURTHER = 8
+_FURTHER = 4
 """A step may have so many times more moves than states before it is refused without trying."""
 
 _SAME = np.zeros(1, np.int32)
@@ -181,6 +181,7 @@ class _Front:
 
     def _cut(self, limit: int, step: Step, moved: _Moved) -> None:
         """Cut the room of a limit to what can be used up; forget a limit that cannot be broken any more."""
+        check()
         room, use = moved.value(("limit", limit)), self._usable(step.rest[limit], moved)
         if (room >= use).all():
             self.free.add(limit)
@@ -259,9 +260,9 @@ def _affected(step: Step) -> list[int]:
 
 def _merge(columns: Mapping[Line, NDArray[Any]], number: int) -> tuple[Ints, Indices]:
     """Find rows that agree: where each kind comes first, and of which kind each row is."""
-    check()
     keys, width = np.zeros(number, np.int64), 0
     for column in columns.values():
+        check()
         more = int(column.max(initial=0)).bit_length()
         if width + more > 63:
             # What is there is numbered anew, so that it needs fewer bits.
@@ -269,5 +270,6 @@ def _merge(columns: Mapping[Line, NDArray[Any]], number: int) -> tuple[Ints, Ind
             width = int(keys.max(initial=0)).bit_length()
         keys = keys << more | column
         width += more
+    check()
     _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
     return first, kind.astype(np.int32)

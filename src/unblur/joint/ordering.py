@@ -22,7 +22,7 @@ from unblur.joint.plan import System, bits
 
 WIDTH = 4
 """So many classes are tried as the first of a set."""
-PATIENCE = 1_500
+PATIENCE = 400
 """After so many sets, only the cheapest class is tried."""
 MIXTURES = (0.0, 0.25, 0.5)
 """How much the states while a class is filled count, besides those before and after."""
@@ -63,10 +63,9 @@ class _Classes:
         """The best order of the classes that are to come, and its cost."""
         if coming not in self._known:
             check()
-            width = WIDTH if len(self._known) < PATIENCE else 1
             found: tuple[float, tuple[int, ...]] = (inf, ())
-            for cost, first in self._firsts(coming)[:width]:
-                if cost < found[0]:
+            for cost, first in self._firsts(coming)[:WIDTH]:
+                if cost < found[0] and (not found[1] or len(self._known) < PATIENCE):
                     found = min(found, self._starting(coming, first, cost, found[0]))
             self._known[coming] = found
         return self._known[coming]
