@@ -104,7 +104,7 @@ def test_branches_are_drawn_as_often_as_they_are_worth() -> None:
     assert any(len(layer.branches) > 1 for layer in flow.layers)
     weights = {counts: prod(WAYS[0][n] for n in counts) for counts in vectors(system)}
     number, total = 20_000, sum(weights.values())
-    found = defaultdict(int)
+    found: dict[tuple[int, ...], int] = defaultdict(int)
     for row in flow.sample(number, np.random.default_rng(1)).tolist():
         found[tuple(row)] += 1
     assert set(found) <= set(weights)

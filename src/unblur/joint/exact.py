@@ -18,10 +18,10 @@ from unblur.joint.frontier import MOST_MOVES, MOST_STATES, Layer, OutOfReach, ex
 from unblur.joint.ordering import Order, good_orders
 from unblur.joint.plan import System
 
-TRIES = ((1, 120), (3, 120), (4, 24), (3, 5), (3, 1))
+TRIES = ((1, 120), (4, 120), (4, 24), (4, 5), (4, 1))
 """So many orders are tried with this part of the limits: bad orders are given up early."""
-HOPELESS = 1e10
-"""With a guess of more states than that, no order is tried."""
+HOPELESS = 2_500
+"""With a guess of so many times more states than there may be, no order is tried; the very first order is worse."""
 MOST_GROUPS = 300
 """With more groups, no order is good enough."""
 
@@ -94,8 +94,9 @@ def solve(
     for number, part in TRIES:
         for place in range(number):
             known += [next(orders)] if place == len(known) else []
-            if known[0].states > HOPELESS:
-                raise OutOfReach(f"about {known[0].states:.0e} states")
+            guess = min(order.states for order in known)
+            if guess > HOPELESS * most_states * (100 if len(known) == 1 else 1):
+                raise OutOfReach(f"about {guess:.0e} states")
             try:
                 layers = explore(
                     system, known[place].groups, most_states=most_states // part, most_moves=most_moves // part

@@ -23,7 +23,7 @@ from unblur.joint.plan import System, bits
 WIDTH = 4
 """So many classes are tried as the first of a set."""
 PATIENCE = 400
-"""After so many sets, only the cheapest class is tried."""
+"""After so many sets, only the cheapest class is tried; the very first order, found at once, has only such."""
 MIXTURES = (0.0, 0.25, 0.5)
 """How much the states while a class is filled count, besides those before and after."""
 NOISE = 1.5
@@ -41,8 +41,9 @@ class Order:
 def good_orders(system: System, *, seed: int = 0) -> Iterator[Order]:
     """Propose orders of the groups, the most promising first; there is no end to them, but they may repeat."""
     rng, filling, seen = random.Random(seed), Filling(system), set[tuple[int, ...]]()
-    for mixture, noise in chain(((mixture, 0.0) for mixture in MIXTURES), repeat((0.25, NOISE))):
-        states, classes = _Classes(system, mixture, noise, rng).best((1 << len(system.sizes)) - 1)
+    planned = (((0.0, 0.0, 0),), ((mixture, 0.0, PATIENCE) for mixture in MIXTURES), repeat((0.25, NOISE, PATIENCE)))
+    for mixture, noise, patience in chain(*planned):
+        states, classes = _Classes(system, mixture, noise, patience, rng).best((1 << len(system.sizes)) - 1)
         if noise or classes not in seen:
             seen.add(classes)
             yield Order(filling.order(classes), states)
@@ -55,6 +56,7 @@ class _Classes:
     system: System
     mixture: float
     noise: float
+    patience: int
     rng: random.Random
     _known: dict[int, tuple[float, tuple[int, ...]]] = field(default_factory=dict)
     _tables: dict[tuple[int, int], float] = field(default_factory=dict)
@@ -65,7 +67,7 @@ class _Classes:
             check()
             found: tuple[float, tuple[int, ...]] = (inf, ())
             for cost, first in self._firsts(coming)[:WIDTH]:
-                if cost < found[0] and (not found[1] or len(self._known) < PATIENCE):
+                if cost < found[0] and (not found[1] or len(self._known) < self.patience):
                     found = min(found, self._starting(coming, first, cost, found[0]))
             self._known[coming] = found
         return self._known[coming]
