@@ -28,6 +28,7 @@ from unblur.joint.frontier import OutOfReach, explore
 from unblur.joint.ordering import good_orders
 from unblur.joint.plan import System
 from unblur.joint.program import Component, joint_program
+from unblur.joint.proposing import propose
 from unblur.lattice import Lattice
 
 WAYS = [[1, 3, 5, 7, 2], [1, 2, 0, 4, 1], [1, 1, 1, 1, 1]]
@@ -178,8 +179,9 @@ def test_intervals_cover(monkeypatch: pytest.MonkeyPatch, rows: int, k: int) -> 
     """Few draws, many runs: of the first look's intervals, one in forty may miss."""
     monkeypatch.setattr(estimating, "FIRST_LOOK", 400)
     monkeypatch.setattr(estimating, "BATCH", 400)
-    monkeypatch.setattr(estimating, "GOOD_SHARE", 0.0)  # the simplest proposal: as little as possible is kept
     attack, component = bell((3, 3, 3), rows, k)
+    simplest = propose(attack.grid, component, frozenset(), "distinct", most_states=100_000, known={})
+    monkeypatch.setattr(estimating, "_choose", lambda *given: simplest)
     exact, runs = solve(attack.grid, component.system, component.groups, "distinct").solutions, examples(100)
     misses = 0
     for seed in range(runs):

@@ -18,9 +18,12 @@ from unblur.joint.frontier import MOST_MOVES, MOST_STATES, Layer, OutOfReach, ex
 from unblur.joint.ordering import Order, good_orders
 from unblur.joint.plan import System
 
-TRIES = ((1, 120), (4, 120), (4, 24), (4, 5), (4, 1))
-"""So many orders are tried with this part of the limits: bad orders are given up early."""
-HOPELESS = 2_500
+TRIES = ((0, 1, 120), (1, 4, 120), (1, 5, 24), (1, 4, 5), (1, 4, 1))
+"""These orders, from and up to, are tried with this part of the limits: bad orders are given up early.
+
+The very first order, found at once, is for what is easy.
+"""
+HOPELESS = 50
 """With a guess of so many times more states than there may be, no order is tried; the very first order is worse."""
 MOST_GROUPS = 300
 """With more groups, no order is good enough."""
@@ -91,8 +94,8 @@ def solve(
     if len(system.owners) > MOST_GROUPS:
         raise OutOfReach(f"{len(system.owners):,} groups")
     orders, known = good_orders(system), list[Order]()
-    for number, part in TRIES:
-        for place in range(number):
+    for start, end, part in TRIES:
+        for place in range(start, end):
             known += [next(orders)] if place == len(known) else []
             guess = min(order.states for order in known)
             if guess > HOPELESS * most_states * (100 if len(known) == 1 else 1):
