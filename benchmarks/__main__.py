@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import audits, clusters, engines, growth, others, rows, states, wide
+from benchmarks import audits, clusters, engines, growth, joint, others, rows, states, wide
 from benchmarks.reporting import machine
 
 BENCHMARKS: dict[str, Callable[..., str]] = {
@@ -19,6 +19,7 @@ BENCHMARKS: dict[str, Callable[..., str]] = {
     "others": others.run,
     "wide": wide.run,
     "clusters": clusters.run,
+    "joint": joint.run,
 }
 
 

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.jobs import OF_RELEASES
 from benchmarks.measuring import Measurement, measure, middle
 from benchmarks.patients import FORMATS, count_misplaced, make_table
 from benchmarks.reporting import count_text, table, time_text, verdict
@@ -55,7 +56,7 @@ def compare(folder: Path, rows: int, form: str, *, repeats: int) -> Result:
     found: dict[str, list[Measurement]] = {"anonymize": [], "plain": [], "read": [], "scan": []}
     for _ in range(repeats):
         for job, measured in found.items():
-            files = (release, copy) if job.endswith("read") else (source, copy if job == "plain" else release)
+            files = (release, copy) if job in OF_RELEASES else (source, copy if job == "plain" else release)
             measured.append(measure(job, *files, threads=threads))
     misplaced = count_misplaced(release)
     for path in (release, copy, release.with_suffix(".toml")):

@@ -11,17 +11,21 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from unblur.counting.deadline import check
 from unblur.counting.problem import Records
 from unblur.counting.weights import COMBINATIONS, Family, Series, solutions
 from unblur.grid import Free, Grid
 from unblur.joint.flow import Flow, Table
 from unblur.joint.frontier import MOST_MOVES, MOST_STATES, Layer, OutOfReach, explore
-from unblur.joint.ordering import ROUNDS, good_orders
+from unblur.joint.ordering import Order, good_orders
 from unblur.joint.plan import System
 
-ORDERS = 3
-"""So many orders are tried."""
+TRIES = ((0, 1, 120), (1, 4, 120), (1, 5, 24), (1, 4, 5), (1, 4, 1))
+"""These orders, from and up to, are tried with this part of the limits: bad orders are given up early.
+
+The very first order, found at once, is for what is easy.
+"""
+HOPELESS = 50
+"""With a guess of so many times more states than there may be, no order is tried; the very first order is worse."""
 MOST_GROUPS = 300
 """With more groups, no order is good enough."""
 
@@ -95,17 +99,20 @@ def solve(
     most_states: int = MOST_STATES,
     most_moves: int = MOST_MOVES,
 ) -> Solved:
-    """Find the states of a system, with the best of some orders; raise `OutOfReach` if there are too many.
-
-    Bad orders are given up early: each gets a small limit first, then a larger one.
-    """
+    """Find the states of a system, with the first of some orders that is good enough; raise `OutOfReach` if none is."""
     if len(system.owners) > MOST_GROUPS:
         raise OutOfReach(f"{len(system.owners):,} groups")
-    for rounds, share in ((1, 50), (ROUNDS, 50), (ROUNDS, 5), (ROUNDS, 1)):
-        for order in good_orders(system, ORDERS, rounds=rounds):
-            check()
+    orders, known = good_orders(system), list[Order]()
+    for start, end, part in TRIES:
+        for place in range(start, end):
+            known += [next(orders)] if place == len(known) else []
+            guess = min(order.states for order in known)
+            if guess > HOPELESS * most_states * (100 if len(known) == 1 else 1):
+                raise OutOfReach(f"about {guess:.0e} states")
             try:
-                layers = explore(system, order, most_states=most_states // share, most_moves=most_moves // share)
+                layers = explore(
+                    system, known[place].groups, most_states=most_states // part, most_moves=most_moves // part
+                )
             except OutOfReach:
                 continue
             return Solved(grid, system, groups, records, layers)

@@ -1,15 +1,15 @@
 """Numbers that flow through the states of the exact engine.
 
 What a group adds is told by its *ways*: how many there are to place 0, 1, 2, … records in it, times the choices of the
-records where they are told apart. Whole numbers give exact counts. Floating-point numbers, rescaled at every step, give
-odds and samples: all terms are positive, so nothing cancels; the odds are good to ten digits, far more than any number
-of samples could show.
+records where they are told apart. The *value* of a state is the number of ways from there to the end; where layers
+branch, the values of the branches multiply. Whole numbers give exact counts. Floating-point numbers, rescaled at every
+step, give odds and samples: all terms are positive, so nothing cancels; the odds are good to ten digits, far more than
+any number of samples could show.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -45,166 +45,220 @@ class Flow:
 
     def count(self) -> int:
         """Count all ways through the layers."""
-        numbers: Array = np.ones(1, dtype=object)
-        for layer in self.layers:
-            numbers = _forward(layer, numbers, self._exact_moves(layer))
-        return int(numbers.sum()) if len(numbers) else 0
+        kind = _Whole(self)
+        values: dict[int, Array] = {}
+        for place in range(len(self.layers) - 1, -1, -1):
+            # Pop what is needed no more: whole numbers of many digits are large.
+            after = kind.product(self.layers[place], [values.pop(each.layer) for each in self.layers[place].branches])
+            values[place] = kind.back(self.layers[place], after)
+        total = 1
+        for (value,) in values.values():
+            total *= int(value)
+        return total
 
     def held(self, group: int) -> list[Fraction] | list[float]:
         """The odds that a group holds 0, 1, 2, … records: exact if the states are few."""
-        place = next(i for i, layer in enumerate(self.layers) if layer.step.group == group)
-        layer, exact = self.layers[place], sum(layer.states for layer in self.layers) <= FEW_STATES
-        before, after = (self._exact_sides if exact else self._sides)[place]
-        moves = self._exact_moves(layer) if exact else self._moves(layer)
-        weight = before[layer.source] * moves * after[_targets(layer)]
+        place = self._places[group]
+        layer, few = self.layers[place], sum(layer.states for layer in self.layers) <= FEW_STATES
+        sides = self._whole if few else self._float
+        weight = sides.before[place][layer.source] * sides.kind.moves(layer) * sides.after[place][layer.target]
         sums = [weight[layer.placed == n].sum() for n in range(int(layer.placed.max(initial=0)) + 1)]
-        if exact:
+        if few:
             return [Fraction(int(n), int(sum(sums))) for n in sums]
         return [float(n / sum(sums)) for n in sums]
 
     def possible(self, group: int) -> list[int]:
         """The numbers of records that a group can hold: decided by moves alone, so no rounding matters."""
-        place = next(i for i, layer in enumerate(self.layers) if layer.step.group == group)
-        layer, (before, after) = self.layers[place], self._reachable[place]
-        good = before[layer.source] & self._open_moves(layer) & after[_targets(layer)]
-        return [int(n) for n in np.unique(layer.placed[good])]
-
-    @cached_property
-    def _reachable(self) -> list[tuple[Array, Array]]:
-        """Per layer, which states can be reached from the start, and from which the end can be reached."""
-        here: Array = np.ones(1, bool)
-        before = []
-        for layer in self.layers:
-            before.append(here)
-            here = np.logical_or.reduceat(here[layer.source] & self._open_moves(layer), layer.first)
-        after = []
-        there: Array = np.ones(self.layers[-1].states, bool)
-        for layer, starts in zip(self.layers[::-1], before[::-1], strict=True):
-            after.append(there)
-            good = self._open_moves(layer) & there[_targets(layer)]
-            there = np.zeros(len(starts), bool)
-            there[layer.source[good]] = True
-        return list(zip(before, after[::-1], strict=True))
-
-    def _open_moves(self, layer: Layer) -> NDArray[np.bool_]:
-        """Whether there is any way to make each move."""
-        return np.array([n > 0 for n in self.ways[layer.step.group]])[layer.placed]
+        place = self._places[group]
+        layer, sides = self.layers[place], self._open
+        good = sides.before[place][layer.source] & sides.kind.moves(layer) & sides.after[place][layer.target]
+        return [int(n) for n in np.unique(layer.placed[good > 0])]
 
     def sample(self, number: int, rng: np.random.Generator) -> NDArray[np.int16]:
         """Draw numbers of records per group, each data set being as likely as any other: a row for each draw."""
         drawn = np.zeros((number, len(self.ways)), np.int16)
-        state = np.zeros(number, np.int64)
-        for place in range(len(self.layers) - 1, -1, -1):
+        at: dict[int, Array] = {}
+        for place, layer in enumerate(self.layers):
             check()
-            layer = self.layers[place]
-            upto = self._upto[place]
-            ends = np.append(layer.first[1:], len(layer.source)) - 1
-            low = np.where(layer.first[state] > 0, upto[layer.first[state] - 1], 0.0)
-            point = low + rng.random(number) * (upto[ends[state]] - low)
-            move = np.clip(np.searchsorted(upto, point, side="right"), layer.first[state], ends[state])
+            state = at.pop(place, None)
+            state = np.zeros(number, np.int64) if state is None else state
+            upto, ends = self._upto[place], np.cumsum(layer.moves, dtype=np.int64)
+            starts = ends[state] - layer.moves[state]
+            low = np.where(starts > 0, upto[starts - 1], 0.0)
+            point = low + rng.random(number) * (upto[ends[state] - 1] - low)
+            move = np.clip(np.searchsorted(upto, point, side="right"), starts, ends[state] - 1)
             drawn[:, layer.step.group] = layer.placed[move]
-            state = layer.source[move].astype(np.int64)
+            for branch in layer.branches:
+                at[branch.layer] = branch.state[layer.target[move]]
         return drawn
 
     @cached_property
     def _upto(self) -> list[Array]:
-        """Per layer the running sum of the weights of its moves: forwards, up to their target.
+        """Per layer the running sum of the weights of its moves, up to the end.
 
         Each state's moves are scaled to 1, so that no state is lost among others of much larger numbers.
         """
-        found = []
-        for layer, before in zip(self.layers, self._before, strict=True):
-            weight = before[layer.source] * self._moves(layer)
-            total = np.maximum(np.add.reduceat(weight, layer.first), np.finfo(float).tiny)
-            found.append(np.cumsum(weight / np.repeat(total, np.diff(np.append(layer.first, len(weight))))))
+        sides, found = self._float, []
+        for place, layer in enumerate(self.layers):
+            weight = sides.kind.moves(layer) * sides.after[place][layer.target]
+            total = np.maximum(_summed(np.add, layer, weight), np.finfo(float).tiny)
+            found.append(np.cumsum(weight / np.repeat(total, layer.moves)))
         return found
 
     @cached_property
-    def _before(self) -> list[Array]:
-        """Per layer the rescaled numbers of the states that it starts from."""
-        numbers: Array = np.ones(1)
-        found = []
-        for layer in self.layers:
-            found.append(numbers)
-            numbers = _forward(layer, numbers, self._moves(layer))
-            numbers = numbers / numbers.max()
+    def _places(self) -> dict[int, int]:
+        return {layer.step.group: place for place, layer in enumerate(self.layers)}
+
+    @cached_property
+    def _whole(self) -> _Sides:
+        return _Sides(self.layers, _Whole(self))
+
+    @cached_property
+    def _float(self) -> _Sides:
+        return _Sides(self.layers, _Float(self))
+
+    @cached_property
+    def _open(self) -> _Sides:
+        return _Sides(self.layers, _Open(self))
+
+
+class _Kind:
+    """What flows."""
+
+    dtype: Any = object
+    add: np.ufunc = np.add
+
+    def __init__(self, flow: Flow) -> None:
+        self.flow = flow
+
+    def moves(self, layer: Layer) -> Array:
+        """The weight of each move."""
+        return self.table(layer)[np.repeat(layer.left, layer.moves), layer.placed]
+
+    def table(self, layer: Layer) -> Array:
+        """The ways by how many records were left and how many are placed."""
+        ways, most = self.flow.ways[layer.step.group], int(layer.left.max(initial=0))
+        table = np.zeros((most + 1, most + 1), dtype=object)
+        for left in range(most + 1):
+            for n in range(left + 1):
+                table[left, n] = ways[n] * (comb(left, n) if self.flow.labelled else 1)
+        return table
+
+    def scaled(self, numbers: Array) -> Array:
+        """Keep numbers within what they can be."""
+        return numbers
+
+    def product(self, layer: Layer, values: Sequence[Array]) -> Array:
+        """Multiply the values of the branches, for each state that a layer leads to."""
+        found: Array = np.ones(layer.states, self.dtype)
+        for branch, value in zip(layer.branches, values, strict=True):
+            found = self.scaled(found * value[branch.state])
         return found
 
-    @cached_property
-    def _sides(self) -> list[tuple[Array, Array]]:
-        return list(zip(self._before, _after(self.layers, map(self._moves, self.layers[::-1]), 1.0), strict=True))
+    def back(self, layer: Layer, after: Array) -> Array:
+        """The values of the states that a layer starts from, some states at a time."""
+        table, parts = self.table(layer), [np.zeros(0, self.dtype)]
+        ends = np.cumsum(layer.moves, dtype=np.int64)
+        cuts = [*range(0, len(ends), max(1, CHUNK * len(ends) // max(1, len(layer.target)))), len(ends)]
+        for start, end in pairwise(cuts):
+            check()
+            span = slice(int(ends[start] - layer.moves[start]), int(ends[end - 1]))
+            ways = table[np.repeat(layer.left[start:end], layer.moves[start:end]), layer.placed[span]]
+            weight = ways * after[layer.target[span]]
+            parts.append(_summed(self.add, layer, weight, start, end))
+        return self.scaled(np.concatenate(parts))
 
-    @cached_property
-    def _exact_sides(self) -> list[tuple[Array, Array]]:
-        numbers: Array = np.ones(1, dtype=object)
-        before = []
-        for layer in self.layers:
-            before.append(numbers)
-            numbers = _forward(layer, numbers, self._exact_moves(layer))
-        return list(zip(before, _after(self.layers, map(self._exact_moves, self.layers[::-1]), 1), strict=True))
 
-    def _exact_moves(self, layer: Layer) -> Array:
-        return self._table(layer)[layer.left, layer.placed]
+class _Whole(_Kind):
+    """Whole numbers."""
 
-    def _moves(self, layer: Layer) -> Array:
-        """The ways of the moves, each record counting as one in all the places of its class.
 
-        All records of a class are placed in the end, so this divides everything by the same number. Without it, states
-        with more records left would have so much smaller numbers that they were lost.
-        """
-        unit = max(1, self._units[layer.step.owner])
-        scaled = [[float(Fraction(int(n), unit**placed)) for placed, n in enumerate(row)] for row in self._table(layer)]
-        return np.asarray(np.array(scaled)[layer.left, layer.placed])
+class _Open(_Kind):
+    """1 where there is any way, else 0."""
+
+    dtype = np.uint8
+    add = np.maximum
+
+    def table(self, layer: Layer) -> Array:
+        return (super().table(layer) > 0).astype(np.uint8)
+
+
+class _Float(_Kind):
+    """Floating-point numbers; each record counts as one in all the places of its class.
+
+    All records of a class are placed in the end, so this divides everything by the same number. Without it, states with
+    more records left would have so much smaller numbers that they were lost.
+    """
+
+    dtype = np.float64
+
+    def table(self, layer: Layer) -> Array:
+        unit = max(1, self._units.get(layer.step.owner, 0))
+        return np.array(
+            [[float(Fraction(int(n), unit**placed)) for placed, n in enumerate(row)] for row in super().table(layer)]
+        )
+
+    def scaled(self, numbers: Array) -> Array:
+        return np.asarray(numbers / max(numbers.max(initial=0.0), np.finfo(float).tiny))
 
     @cached_property
     def _units(self) -> dict[int, int]:
         """For each class, the ways to place one record."""
-        units: dict[int, int] = defaultdict(int)
-        for layer in self.layers:
-            units[layer.step.owner] += self.ways[layer.step.group][1]
+        units: dict[int, int] = {}
+        for layer in self.flow.layers:
+            owner = layer.step.owner
+            units[owner] = units.get(owner, 0) + self.flow.ways[layer.step.group][1]
         return units
 
-    def _table(self, layer: Layer) -> Array:
-        """The ways by how many records were left and how many are placed."""
-        ways, most = self.ways[layer.step.group], int(layer.left.max(initial=0))
-        table = np.zeros((most + 1, most + 1), dtype=object)
-        for left in range(most + 1):
-            for n in range(left + 1):
-                table[left, n] = ways[n] * (comb(left, n) if self.labelled else 1)
-        return table
+
+@dataclass(frozen=True)
+class _Sides:
+    """The numbers of ways from the start to the states, and from the states to the end."""
+
+    layers: Sequence[Layer]
+    kind: _Kind
+
+    @cached_property
+    def after(self) -> list[Array]:
+        """Per layer, for the states that it leads to."""
+        return self._values[1]
+
+    @cached_property
+    def _values(self) -> tuple[dict[int, Array], list[Array]]:
+        values: dict[int, Array] = {}
+        after: list[Array] = []
+        for place in range(len(self.layers) - 1, -1, -1):
+            layer = self.layers[place]
+            after.append(self.kind.product(layer, [values[each.layer] for each in layer.branches]))
+            values[place] = self.kind.back(layer, after[-1])
+        return values, after[::-1]
+
+    @cached_property
+    def before(self) -> list[Array]:
+        """Per layer, for the states that it starts from; all that is not below a layer is left out."""
+        found: dict[int, Array] = {}
+        values = self._values[0]
+        for place, layer in enumerate(self.layers):
+            check()
+            here = found.setdefault(place, np.ones(1, self.kind.dtype))
+            there: Array = np.zeros(layer.states, self.kind.dtype)
+            self.kind.add.at(there, layer.target, here[layer.source] * self.kind.moves(layer))
+            for branch in layer.branches:
+                others = there
+                for other in layer.branches:
+                    if other is not branch:
+                        others = self.kind.scaled(others * values[other.layer][other.state])
+                sums: Array = np.zeros(len(values[branch.layer]), self.kind.dtype)
+                self.kind.add.at(sums, branch.state, others)
+                found[branch.layer] = self.kind.scaled(sums)
+        return [found[place] for place in range(len(self.layers))]
 
 
-def _forward(layer: Layer, numbers: Array, moves: Array) -> Array:
-    """Send the numbers of states through the moves of a layer, some moves at a time."""
-    parts = []
-    cuts = [*range(0, layer.states, _states_at_a_time(layer)), layer.states]
-    for start, end in pairwise(cuts):
-        check()
-        first = layer.first[start]
-        last = layer.first[end] if end < layer.states else len(layer.source)
-        weight = numbers[layer.source[first:last]] * moves[first:last]
-        parts.append(np.add.reduceat(weight, layer.first[start:end] - first))
-    return np.concatenate(parts) if parts else np.zeros(0, dtype=numbers.dtype)
-
-
-def _states_at_a_time(layer: Layer) -> int:
-    return max(1, CHUNK * layer.states // max(1, len(layer.source)))
-
-
-def _after(layers: Sequence[Layer], moves: Iterator[Array], one: Any) -> list[Array]:
-    """Per layer, the numbers of ways from the states that it leads to up to the end; rescaled if they are floats."""
-    numbers: Array = np.array([one] * layers[-1].states, dtype=type(one) if isinstance(one, float) else object)
-    found = []
-    sizes = [1, *(layer.states for layer in layers[:-1])]
-    for layer, each, size in zip(layers[::-1], moves, sizes[::-1], strict=True):
-        check()
-        found.append(numbers)
-        before: Array = np.zeros(size, dtype=numbers.dtype)
-        np.add.at(before, layer.source, each * numbers[_targets(layer)])
-        numbers = before / before.max() if isinstance(one, float) else before
-    return found[::-1]
-
-
-def _targets(layer: Layer) -> NDArray[np.int64]:
-    """The state that each move leads to."""
-    return np.repeat(np.arange(layer.states), np.diff(np.append(layer.first, len(layer.source))))
+def _summed(add: np.ufunc, layer: Layer, weight: Array, start: int = 0, end: int | None = None) -> Array:
+    """Sum the numbers of the moves of each state; zero if it has none."""
+    moves = layer.moves[start:end]
+    found: Array = np.zeros(len(moves), weight.dtype)
+    some = moves > 0
+    if some.any():
+        found[some] = add.reduceat(weight, (np.cumsum(moves, dtype=np.int64) - moves)[some])
+    return found

@@ -1,116 +1,188 @@
-"""Good orders of the groups: such that few sums are open at a time.
+"""Good orders of the classes: such that few limits are open at a time, and what is to come soon falls apart.
 
-The number of states after some groups is at most the product of how many values each open line can take. The group
-that is taken next is the one after which this bound is least. Ties and near ties are many, and some noise leads to
-other orders, of which the best are proposed: those with the smallest bound on all states together.
+Which limits are open depends only on the set of classes that are to come. So the best order is found set by set: take
+one of its classes first, and go on with each part that what is left falls into. The cost is a guess at the number of
+states: those classes that were filled have so many different counts in the limits that are open. Large systems have too
+many sets; then only the cheapest classes are tried as the first. The guess is rough, so other mixtures and some noise
+give further orders to try.
 """
 
 from __future__ import annotations
 
 import random
-from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import cycle
-from math import exp, log
+from itertools import chain, repeat
+from math import comb, exp, inf, log
 
 from unblur.counting.deadline import check
-from unblur.joint.plan import System
+from unblur.joint.filling import Filling
+from unblur.joint.plan import System, bits
 
-NOISE = (0.0, 0.3, 0.7, 1.5)
-ROUNDS = 10
-"""How often to go through all noises."""
-STEPS = 5_000_000
-"""So many steps, a few seconds, may be spent; large systems are ordered once."""
-
-
-def good_orders(system: System, number: int, *, rounds: int = ROUNDS, seed: int = 0) -> list[list[int]]:
-    """Propose some orders of the groups, the most promising first."""
-    lines = _Lines(system)
-    rng = random.Random(seed)
-    tries = max(1, min(rounds * len(NOISE), STEPS // lines.steps))
-    found = sorted(lines.greedy(noise, rng) for noise, _ in zip(cycle(NOISE), range(tries), strict=False))
-    different = {tuple(order): None for _, order in found}
-    return [list(order) for order in different][:number]
+WIDTH = 4
+"""So many classes are tried as the first of a set."""
+PATIENCE = 400
+"""After so many sets, only the cheapest class is tried; the very first order, found at once, has only such."""
+MIXTURES = (0.0, 0.25, 0.5)
+"""How much the states while a class is filled count, besides those before and after."""
+NOISE = 1.5
 
 
 @dataclass(frozen=True)
-class _Lines:
-    """The lines of a system: classes first, then limits; and how many values each takes when it is open."""
+class Order:
+    """An order of the groups."""
+
+    groups: list[int]
+    states: float
+    """A guess at the number of states; too large rather than too small, by a factor of up to a hundred or so."""
+
+
+def good_orders(system: System, *, seed: int = 0) -> Iterator[Order]:
+    """Propose orders of the groups, the most promising first; there is no end to them, but they may repeat."""
+    rng, filling, seen = random.Random(seed), Filling(system), set[tuple[int, ...]]()
+    planned = (((0.0, 0.0, 0),), ((mixture, 0.0, PATIENCE) for mixture in MIXTURES), repeat((0.25, NOISE, PATIENCE)))
+    for mixture, noise, patience in chain(*planned):
+        states, classes = _Classes(system, mixture, noise, patience, rng).best((1 << len(system.sizes)) - 1)
+        if noise or classes not in seen:
+            seen.add(classes)
+            yield Order(filling.order(classes), states)
+
+
+@dataclass(frozen=True)
+class _Classes:
+    """Classes and the limits that they share, as bits of whole numbers."""
 
     system: System
+    mixture: float
+    noise: float
+    patience: int
+    rng: random.Random
+    _known: dict[int, tuple[float, tuple[int, ...]]] = field(default_factory=dict)
+    _tables: dict[tuple[int, int], float] = field(default_factory=dict)
 
-    @property
-    def steps(self) -> int:
-        """About how many steps it takes to find an order."""
-        return len(self.system.owners) * sum(map(len, self._touched)) // 2 + 1
+    def best(self, coming: int) -> tuple[float, tuple[int, ...]]:
+        """The best order of the classes that are to come, and its cost."""
+        if coming not in self._known:
+            check()
+            found: tuple[float, tuple[int, ...]] = (inf, ())
+            for cost, first in self._firsts(coming)[:WIDTH]:
+                if cost < found[0] and (not found[1] or len(self._known) < self.patience):
+                    found = min(found, self._starting(coming, first, cost, found[0]))
+            self._known[coming] = found
+        return self._known[coming]
 
-    def greedy(self, noise: float, rng: random.Random) -> tuple[float, list[int]]:
-        """Take the group next after which the bound is least; also tell the bound on all states."""
-        check()
-        left = [dict(parts) for parts in self._parts]
-        values = [0.0] * len(left)
-        rest, order, bound, total = set(range(len(self.system.owners))), [], 0.0, 0.0
-        while rest:
-            scored = []
-            for group in rest:
-                more = self._more(group, left, values)
-                scored.append((sum(more.values()) + noise * rng.random(), group))
-            group = min(scored)[1]
-            for line, more_values in self._more(group, left, values).items():
-                left[line][self.system.owners[group]] -= 1
-                values[line] += more_values
-                bound += more_values
-            rest.remove(group)
-            order.append(group)
-            total += exp(min(500.0, bound))
-        return total, order
+    def _starting(self, coming: int, first: int, cost: float, most: float) -> tuple[float, tuple[int, ...]]:
+        order: tuple[int, ...] = (first,)
+        for part in self._parts(coming & ~(1 << first)):
+            more, classes = self.best(part)
+            cost, order = cost + more, order + classes
+            if cost >= most:
+                return inf, ()
+        return cost, order
 
-    def _more(self, group: int, left: Sequence[dict[int, int]], values: Sequence[float]) -> dict[int, float]:
-        """By how much the logarithm of each line's values grows when a group is taken."""
-        owner, found = self.system.owners[group], {}
-        for line in self._touched[group]:
-            left[line][owner] -= 1
-            found[line] = self._values(line, left[line]) - values[line]
-            left[line][owner] += 1
-        return found
-
-    def _values(self, line: int, left: dict[int, int]) -> float:
-        """The logarithm of how many values a line can take, by how many groups of each class are to come."""
-        parts, most = self._parts[line], self._most[line]
-        if line < len(self.system.sizes):
-            return log(most + 1) if 0 < left[line] < parts[line] else 0.0
-        used = sum(min(most, self.system.sizes[owner]) for owner, number in parts.items() if left[owner] < number)
-        use = sum(min(most, self.system.sizes[owner]) for owner, number in parts.items() if left[owner])
-        return log(min(most, used) - max(0, most - use) + 1) if used and use else 0.0
-
-    @cached_property
-    def _most(self) -> list[int]:
-        return [*self.system.sizes, *(most for most, _ in self.system.limits)]
-
-    @cached_property
-    def _members(self) -> list[list[int]]:
-        classes: list[list[int]] = [[] for _ in self.system.sizes]
-        for group, owner in enumerate(self.system.owners):
-            classes[owner].append(group)
-        return [*classes, *(sorted(members) for _, members in self.system.limits)]
-
-    @cached_property
-    def _parts(self) -> list[dict[int, int]]:
-        """For each line, how many groups of each class touch it."""
+    def _firsts(self, coming: int) -> list[tuple[float, int]]:
+        """What each class costs as the first, the cheapest before."""
+        filled = (1 << len(self.system.sizes)) - 1 & ~coming
+        opened = self._lines(coming) & self._lines(filled)
+        before = self._states(filled, opened)
         found = []
-        for members in self._members:
-            parts: dict[int, int] = defaultdict(int)
-            for group in members:
-                parts[self.system.owners[group]] += 1
-            found.append(dict(parts))
+        for first in bits(coming):
+            lines, filled_then = opened | self._shared[first], filled | 1 << first
+            ends = max(before, self._states(filled_then, lines & self._lines(coming & ~(1 << first))))
+            cost = ends + self.mixture * (self._states(filled_then, lines) - ends) if self.mixture else ends
+            found.append((exp(min(500.0, cost + self.noise * self.rng.random())), first))
+        return sorted(found)
+
+    def _states(self, filled: int, lines: int) -> float:
+        """Guess the logarithm of the number of states, by the classes that are filled and the limits that are open.
+
+        Where classes and limits hang together, either may be few.
+        """
+        total = 0.0
+        left = [owner for owner in bits(filled) if self._shared[owner] & lines]
+        while left:
+            owners, here = [left.pop()], 0
+            for owner in owners:  # grows
+                here |= self._shared[owner] & lines
+                joined = [other for other in left if self._shared[other] & here]
+                left = [other for other in left if other not in joined]
+                owners += joined
+            counts = sum(self._table(owner, here & self._shared[owner]) for owner in owners)
+            total += min(counts, sum(self._values(limit, filled) for limit in bits(here)))
+        return total
+
+    def _table(self, owner: int, lines: int) -> float:
+        """The logarithm of how many different counts a class can have in some limits, at most."""
+        key = owner, lines
+        if key not in self._tables:
+            different = len({self._touched[group] & lines for group in self._groups[owner]})
+            ways = log(comb(self.system.sizes[owner] + different - 1, different - 1))
+            self._tables[key] = min(ways, sum(log(self._caps[limit][owner] + 1) for limit in bits(lines)))
+        return self._tables[key]
+
+    def _values(self, limit: int, filled: int) -> float:
+        """The logarithm of how many values the room of a limit can have."""
+        most = self.system.limits[limit][0]
+        used = sum(cap for owner, cap in self._caps[limit].items() if filled >> owner & 1)
+        use = sum(cap for owner, cap in self._caps[limit].items() if not filled >> owner & 1)
+        return log(max(1, min(most, used) - (max(0, most - use) if use else 0) + 1))
+
+    def _parts(self, coming: int) -> Iterator[int]:
+        """Part classes that share no limit."""
+        while coming:
+            part, grown = 0, coming & -coming
+            while part != grown:
+                part = grown
+                for owner in bits(part):
+                    grown |= self._near[owner] & coming
+            yield part
+            coming &= ~part
+
+    def _lines(self, owners: int) -> int:
+        found = 0
+        for owner in bits(owners):
+            found |= self._shared[owner]
         return found
 
     @cached_property
-    def _touched(self) -> list[list[int]]:
-        found: list[list[int]] = [[] for _ in self.system.owners]
-        for line, members in enumerate(self._members):
+    def _caps(self) -> list[dict[int, int]]:
+        """For each limit, how many records of each class it can hold."""
+        owned = [{self.system.owners[group] for group in members} for _, members in self.system.limits]
+        pairs = zip(self.system.limits, owned, strict=True)
+        return [{owner: min(most, self.system.sizes[owner]) for owner in sorted(owners)} for (most, _), owners in pairs]
+
+    @cached_property
+    def _groups(self) -> list[list[int]]:
+        found: list[list[int]] = [[] for _ in self.system.sizes]
+        for group, owner in enumerate(self.system.owners):
+            found[owner].append(group)
+        return found
+
+    @cached_property
+    def _touched(self) -> list[int]:
+        """For each group, the limits that it lies in."""
+        found = [0] * len(self.system.owners)
+        for limit, (_, members) in enumerate(self.system.limits):
             for group in members:
-                found[group].append(line)
+                found[group] |= 1 << limit
+        return found
+
+    @cached_property
+    def _shared(self) -> list[int]:
+        """For each class, the limits that it shares with others."""
+        found = [0] * len(self.system.sizes)
+        for limit, caps in enumerate(self._caps):
+            for owner in caps if len(caps) > 1 else ():
+                found[owner] |= 1 << limit
+        return found
+
+    @cached_property
+    def _near(self) -> list[int]:
+        """For each class, the classes that it shares limits with."""
+        found = [0] * len(self.system.sizes)
+        for caps in self._caps:
+            joined = sum(1 << owner for owner in caps)
+            for owner in caps:
+                found[owner] |= joined
         return found

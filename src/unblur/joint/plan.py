@@ -5,11 +5,13 @@ limit allows. A line opens with the first group that touches it and closes with 
 
 Once all groups of a class that are still to come lie in one limit, the limit will take all that is left of the class:
 so it is charged at once, and the class touches it no more.
+
+Groups to come that no line joins have nothing to do with each other any more: the plan branches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 Line = tuple[str, int]
@@ -29,10 +31,6 @@ class System:
     """The class of each group."""
     limits: Limits
     """How many records some groups hold together at most."""
-
-    def touched(self, group: int) -> tuple[int, ...]:
-        """The limits that a group lies in."""
-        return tuple(number for number, (_, members) in enumerate(self.limits) if group in members)
 
 
 @dataclass(frozen=True)
@@ -63,59 +61,103 @@ class Addition:
     """Limits that contain all the groups in question, and what each allows from the start."""
 
 
-def plan(system: System, order: Sequence[int]) -> list[Step]:
-    """Lay out the steps of an order of the groups."""
-    plan_ = _Plan(system)
-    return [plan_.step(group) for group in order]
-
-
-class _Plan:
+@dataclass
+class Plan:
     """What is still to come: sets of groups, as the bits of whole numbers."""
 
-    def __init__(self, system: System) -> None:
-        self._system = system
-        self._limits = [sum(1 << group for group in members) for _, members in system.limits]
-        self._touched = [system.touched(group) for group in range(len(system.owners))]
-        classes = [0] * len(system.sizes)
+    system: System
+    later: dict[int, int]
+    """The groups of each class that are not filled."""
+    adding: dict[int, dict[int, int]]
+    """For each limit, the groups of each class that will still add to it; no entry if there are none."""
+    opened: set[int]
+    """The limits that were touched before."""
+
+    @classmethod
+    def of(cls, system: System) -> Plan:
+        """Start with all groups."""
+        classes = dict.fromkeys(range(len(system.sizes)), 0)
         for group, owner in enumerate(system.owners):
             classes[owner] |= 1 << group
-        self._later = classes
-        # Invariant: the groups of a class that will still add to a limit; no entry if there are none.
-        self._adding = [
-            {owner: members & all_ for owner, members in enumerate(classes) if members & all_} for all_ in self._limits
-        ]
-        self._opened: set[int] = set()
+        adding = {}
+        for number, (_, members) in enumerate(system.limits):
+            inside = sum(1 << group for group in members)
+            adding[number] = {owner: here for owner, groups in classes.items() if (here := groups & inside)}
+        return cls(system, {owner: groups for owner, groups in classes.items() if groups}, adding, set())
+
+    @property
+    def groups(self) -> int:
+        """All groups that are not filled."""
+        return sum(self.later.values())  # no group has two classes, so this is the union
 
     def step(self, group: int) -> Step:
         """Fill a group next."""
-        owner = self._system.owners[group]
-        touches = [n for n in self._touched[group] if self._adding[n].get(owner, 0) >> group & 1]
-        self._later[owner] &= ~(1 << group)
+        owner = self.system.owners[group]
+        touches = [n for n, adding in self.adding.items() if adding.get(owner, 0) >> group & 1]
+        self.later[owner] &= ~(1 << group)
         for limit in touches:
             self._leave(limit, owner, 1 << group)
-        charges = [
-            n for n, adding in enumerate(self._adding) if owner in adding and adding[owner] == self._later[owner]
-        ]
+        left = self.later[owner]
+        charges = [n for n, adding in self.adding.items() if left and adding.get(owner) == left]
         for limit in charges:
-            self._leave(limit, owner, self._later[owner])
-        opens = sorted({*touches, *charges} - self._opened)
-        self._opened = {limit for limit in {*self._opened, *opens} if self._adding[limit]}
-        rest = {
-            limit: tuple(self._addition(limit, other) for other in self._adding[limit])
-            for limit in sorted(self._opened)
-        }
-        return Step(group, owner, tuple(touches), tuple(opens), tuple(charges), not self._later[owner], rest)
+            self._leave(limit, owner, left)
+        if not left:
+            del self.later[owner]
+        opens = sorted({*touches, *charges} - self.opened)
+        self.opened = {limit for limit in {*self.opened, *opens} if limit in self.adding}
+        return Step(group, owner, tuple(touches), tuple(opens), tuple(charges), not left, self._rest())
+
+    def split(self, free: Collection[int]) -> list[Plan]:
+        """Part what is to come where no line joins it; limits that cannot be broken any more join nothing."""
+        for limit in free:
+            self.adding.pop(limit, None)
+        bundles = list(self.later.items())
+        parts: list[tuple[int, set[int], set[int]]] = []
+        for owner, groups in bundles:
+            parts.append((groups, {owner}, set()))
+        for limit, adding in self.adding.items():
+            joined = [part for part in parts if part[1] & adding.keys()]
+            parts = [part for part in parts if not part[1] & adding.keys()]
+            groups = sum(part[0] for part in joined)
+            parts.append((groups, set().union(*(p[1] for p in joined)), set().union({limit}, *(p[2] for p in joined))))
+        return [
+            Plan(
+                self.system,
+                {owner: self.later[owner] for owner in sorted(owners)},
+                {limit: self.adding[limit] for limit in sorted(limits)},
+                self.opened & limits,
+            )
+            for _, owners, limits in parts
+        ]
 
     def _leave(self, limit: int, owner: int, groups: int) -> None:
-        self._adding[limit][owner] &= ~groups
-        if not self._adding[limit][owner]:
-            del self._adding[limit][owner]
+        self.adding[limit][owner] &= ~groups
+        if not self.adding[limit][owner]:
+            del self.adding[limit][owner]
+            if not self.adding[limit]:
+                del self.adding[limit]
 
-    def _addition(self, limit: int, owner: int) -> Addition:
-        groups = self._adding[limit][owner]
-        around = (
-            (number, self._system.limits[number][0])
-            for number, adding in enumerate(self._adding)
-            if number != limit and not groups & ~adding.get(owner, 0)
-        )
-        return Addition(owner, self._system.sizes[owner], tuple(around))
+    def _rest(self) -> dict[int, tuple[Addition, ...]]:
+        """What may still be added to each open limit."""
+        by_owner: dict[int, list[tuple[int, int]]] = {owner: [] for owner in self.later}
+        for limit, adding in self.adding.items():
+            for owner, groups in adding.items():
+                by_owner[owner].append((limit, groups))
+        return {
+            limit: tuple(
+                self._addition(limit, owner, groups, by_owner[owner]) for owner, groups in self.adding[limit].items()
+            )
+            for limit in sorted(self.opened)
+        }
+
+    def _addition(self, limit: int, owner: int, groups: int, limits: list[tuple[int, int]]) -> Addition:
+        around = ((n, self.system.limits[n][0]) for n, others in limits if n != limit and not groups & ~others)
+        return Addition(owner, self.system.sizes[owner], tuple(around))
+
+
+def bits(number: int) -> Iterator[int]:
+    """List the places of the bits that are set."""
+    while number:
+        lowest = number & -number
+        yield lowest.bit_length() - 1
+        number ^= lowest

@@ -59,11 +59,19 @@ class Proposal:
 
     def broken(self, drawn: Counts) -> NDArray[np.bool_]:
         """For each draw and each dropped limit, whether it is broken."""
-        limits = [self.component.system.limits[number] for number in self.dropped]
-        inside = np.zeros((len(self.component.groups), len(limits)), np.int32)
-        for column, (_, members) in enumerate(limits):
-            inside[sorted(members), column] = 1
-        return drawn.astype(np.int32) @ inside > np.array([most for most, _ in limits], np.int32)
+        return drawn.astype(np.float32) @ self._inside > self._most
+
+    @cached_property
+    def _inside(self) -> NDArray[np.float32]:
+        """Which group lies in which dropped limit: small numbers, exact as floating-point ones, which multiply fast."""
+        inside = np.zeros((len(self.component.groups), len(self.dropped)), np.float32)
+        for column, number in enumerate(self.dropped):
+            inside[sorted(self.component.system.limits[number][1]), column] = 1
+        return inside
+
+    @cached_property
+    def _most(self) -> NDArray[np.float32]:
+        return np.array([self.component.system.limits[number][0] for number in self.dropped], np.float32)
 
 
 class Part:
