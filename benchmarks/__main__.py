@@ -1,13 +1,14 @@
-"""Run benchmarks and print their results in Markdown."""
+"""Run benchmarks, print their results in Markdown, and write them to a file with all ratios in one table."""
 
 from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from benchmarks import audits, clusters, engines, growth, joint, others, rows, states, wide
+from benchmarks.ledger import summary
 from benchmarks.reporting import machine
 
 BENCHMARKS: dict[str, Callable[..., str]] = {
@@ -32,24 +33,28 @@ def main() -> None:
     parser.add_argument(
         "--keep", type=Path, metavar="FOLDER", help="keep the tables made here, and use those there are"
     )
+    parser.add_argument("--out", type=Path, default=Path("bench-output.md"), metavar="FILE", help="where to write them")
     choices = parser.parse_args()
     names = choices.names or list(BENCHMARKS)
     if unknown := [name for name in names if name not in BENCHMARKS]:
         parser.error(f"there is no benchmark {unknown[0]!r}; there are: {', '.join(BENCHMARKS)}")
-    print(machine(), flush=True)
-    if choices.keep:
-        choices.keep.mkdir(parents=True, exist_ok=True)
-        run_all(names, choices.keep, quick=choices.quick, long=choices.long)
-    else:
-        with tempfile.TemporaryDirectory(prefix="unblur-bench-") as folder:
-            run_all(names, Path(folder), quick=choices.quick, long=choices.long)
+    sections = [machine()]
+    print(sections[0], flush=True)
+    with tempfile.TemporaryDirectory(prefix="unblur-bench-") as temporary:
+        folder = choices.keep or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        for section in run_all(names, folder, quick=choices.quick, long=choices.long):
+            print(f"\n{section}", flush=True)
+            sections.append(section)
+            choices.out.write_text("\n\n".join([*sections, f"## All ratios\n\n{summary()}"]) + "\n")
+    print(f"\n## All ratios\n\n{summary()}\n\n{choices.out}")
 
 
-def run_all(names: list[str], folder: Path, *, quick: bool, long: bool = False) -> None:
-    """Print a section for each benchmark."""
+def run_all(names: list[str], folder: Path, *, quick: bool, long: bool = False) -> Iterator[str]:
+    """Make a section for each benchmark."""
     for name in names:
         options = {"quick": quick} | ({"long": True} if long and name == "rows" else {})
-        print(f"\n## {name}\n\n{BENCHMARKS[name](folder, **options)}", flush=True)
+        yield f"## {name}\n\n{BENCHMARKS[name](folder, **options)}"
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 import unblur
+from benchmarks.ledger import takes
 from benchmarks.measuring import Measurement, measure, middle
 from benchmarks.patients import CONFIG, make_table
 from benchmarks.reporting import count_text, table, time_text, verdict
@@ -140,6 +141,7 @@ def make_long(folder: Path, rows: int, *, of: int) -> Path:
 
 def _compared(rows: int, ours: Measurement, theirs: Measurement) -> list[str]:
     ratio = ours.seconds / theirs.seconds
+    takes(f"audit, a release of {rows:,} rows", "DuckDB: read, group", ratio, MOST_TIMES)
     return [
         count_text(rows),
         time_text(theirs.seconds),

@@ -21,6 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import unblur
+from benchmarks.ledger import takes
 from benchmarks.measuring import seconds
 from benchmarks.patients import CELLS, CONFIG, make_table
 from benchmarks.reporting import count_text, table, time_text, verdict
@@ -89,6 +90,7 @@ def sweep(folder: Path, *, quick: bool) -> str:
             paper(WARM, **way)
         times = [[seconds(partial(paper, protocol, **way), repeats=1) for way in ways] for _ in range(REPEATS)]
     here, there = map(min, zip(*times, strict=True))
+    takes(f"{len(protocol.trials)} audits on {WORKERS} Dask workers", f"--jobs {WORKERS}", there / here, BAR)
     figures = [count_text(len(protocol.trials)), time_text(here), time_text(there), f"{there / here:.2f}"]
     heads = ["audits", f"{WORKERS} processes", f"{WORKERS} Dask workers", "ratio", "at most", ""]
     return table(heads, [[*figures, f"{BAR:g}", verdict(there / here, BAR)]])
@@ -114,5 +116,6 @@ def rows_on_spark(folder: Path, *, quick: bool) -> str:
         ours()
         times = [(seconds(plain, repeats=1), seconds(ours, repeats=1)) for _ in range(1 if quick else REPEATS)]
     least, taken = map(min, zip(*times, strict=True))
+    takes(f"anonymize on Spark, {rows:,} rows", "Spark: read, group, shuffle, write", taken / least)
     figures = [count_text(rows), time_text(taken), time_text(least), f"{taken / least:.1f}"]
     return table(["rows (Parquet)", "unblur on Spark", "plain Spark", "ratio"], [figures])

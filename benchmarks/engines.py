@@ -19,6 +19,7 @@ from time import perf_counter
 from timeit import Timer
 from typing import get_args
 
+from benchmarks.ledger import is_faster
 from benchmarks.reporting import count_text, table, time_text, verdict
 from benchmarks.states import Case
 from tests.plausible import all_targets, attack_on, release_of
@@ -229,6 +230,8 @@ def render_results(results: Sequence[Result]) -> str:
 
 
 def _result_row(result: Result) -> list[str]:
+    what = f"count a class of {result.candidate.combinations:,} combinations"
+    is_faster(what, "CP-SAT: enumerate", result.ratio, result.bar)
     target, k = result.candidate.target, result.candidate.attack.release.config.k
     return [
         count_text(result.candidate.combinations),

@@ -19,11 +19,13 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.counters import RECORDS, by_diagram, by_enumeration, counter, exactly, vectors_of
+from benchmarks.ledger import is_faster
 from benchmarks.reporting import count_text, table, time_text, verdict
 from tests.plausible import attack_on, release_of
 from unblur.attacking import Attack
 from unblur.grid import Grid
 from unblur.hierarchy import halves
+from unblur.joint.blending import solve_component
 from unblur.joint.estimating import Estimator
 from unblur.joint.exact import solve
 from unblur.joint.frontier import OutOfReach
@@ -124,6 +126,9 @@ def _small(folder: Path, magnitudes: Sequence[int]) -> str:
         assert (exact.vectors, exact.tables) == (found.vectors, found.tables)
         diagram = by_diagram(python, component) if python else None
         assert diagram is None or diagram.vectors == exact.vectors
+        is_faster(f"count {exact.vectors:,} joint solutions", "CP-SAT: enumerate", found.seconds / exact.seconds)
+        if diagram:
+            is_faster(f"count {exact.vectors:,} joint solutions", "dd: diagrams", diagram.seconds / exact.seconds)
         rows.append(
             [
                 count_text(exact.vectors),
@@ -165,7 +170,7 @@ def reach(shape: Shape) -> Reached:
     for component in shared:
         start = time.process_time()
         try:
-            assert solve(attack.grid, component.system, component.groups, RECORDS).solutions > 0
+            assert solve_component(attack.grid, component, RECORDS).solutions > 0
         except OutOfReach:
             tried += time.process_time() - start
             start = time.process_time()

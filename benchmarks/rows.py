@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.jobs import OF_RELEASES
+from benchmarks.ledger import takes
 from benchmarks.measuring import Measurement, measure, middle
 from benchmarks.patients import FORMATS, count_misplaced, make_table
 from benchmarks.reporting import count_text, table, time_text, verdict
@@ -46,6 +47,9 @@ def run(folder: Path, *, quick: bool, long: bool = False) -> str:
     results = [compare(folder, rows, form, repeats=repeats) for form in FORMATS for rows in sizes]
     if long:
         results.append(compare(folder, LONG, "parquet", repeats=1))
+    for each in () if quick else results:
+        what = f"anonymize, {each.rows:,} rows, {each.form}"
+        takes(what, "DuckDB: read, group, write", each.ratio, MOST_TIMES[each.form])
     return "\n\n".join([render(results, judged=not quick), render_reading(results), *_growth(results[-2:])])
 
 
@@ -130,6 +134,8 @@ def _growth(results: list[Result]) -> list[str]:
         large.unblur.processor / small.unblur.processor,
     )
     memory = large.unblur.peak / small.unblur.peak
+    takes("anonymize, ten times as many rows: time", f"{small.rows:,} rows", times, MOST_GROWTH)
+    takes("anonymize, ten times as many rows: memory", f"{small.rows:,} rows", memory, MOST_MEMORY_GROWTH)
     return [
         f"From {small.rows:,} to {large.rows:,} rows: {times:.1f} times the time (at most {MOST_GROWTH:g}: "
         f"{verdict(times, MOST_GROWTH)}), {processor:.1f} times the processor time, {memory:.2f} times the memory "
