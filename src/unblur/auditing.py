@@ -114,7 +114,7 @@ def audit(
             notes.append(
                 "how the release was made was not stated, and no other way was tried: knowing it would give away more"
             )
-    together = None
+    together, interrupted = None, work.interrupted
     if attack == "joint" and not work.stopped:
         try:
             found = joint(
@@ -131,6 +131,11 @@ def audit(
             together = Together(found, feasible, tuple(standings(found, PATIENCE if left is None else left)))
         except ProgramError as error:
             notes.append(f"the classes were not looked at together: {error}")
+        except KeyboardInterrupt:
+            if on_interrupt == "raise":
+                raise
+            interrupted = True
+            notes.append("the classes were not looked at together: someone stopped it")
     elif attack == "joint":
         notes.append(f"the classes were not looked at together, since {work.stopped}")
     return Audit(
@@ -148,7 +153,7 @@ def audit(
         replay=replayed,
         together=together,
         notes=tuple(notes),
-        interrupted=work.interrupted,
+        interrupted=interrupted,
     )
 
 

@@ -28,6 +28,8 @@ def read_draws(path: Path) -> list[dict[str, Any]]:
     return list(estimates)
 
 
-def draws_text(draws: Sequence[Mapping[str, Any]]) -> str:
-    """Write draws down."""
-    return json.dumps({"schema": SCHEMA, "estimates": list(draws)}, indent=1) + "\n"
+def draws_text(draws: Sequence[Mapping[str, Any]], earlier: Sequence[Mapping[str, Any]]) -> str:
+    """Write draws down; those of other releases, or seeds, that were there stay."""
+    fresh = {(each["system"], each["seed"]) for each in draws}
+    others = [each for each in earlier if (each["system"], each["seed"]) not in fresh]
+    return json.dumps({"schema": SCHEMA, "estimates": [*others, *draws]}, indent=1) + "\n"

@@ -42,25 +42,37 @@ class Together:
 
     @property
     def log10_joint(self) -> float | None:
-        """What they leave together; None if nothing does."""
+        """What they leave together; None if nothing does, or nobody knows (see `log10_at_most`)."""
         if self.result.range is not None:
-            return self.result.range.log10
+            return _plain(self.result.range.log10)
         count = self.result.count
         return count.log10 if count else None
 
     @property
+    def log10_at_most(self) -> float | None:
+        """Where draws were made and none of them is plausible: what is left at most, but for the stated error."""
+        interval = self.result.range
+        return _plain(interval.high) if interval is not None and self.log10_joint is None else None
+
+    @property
     def bits(self) -> float | None:
         """What seeing them together takes away beyond the classes one by one."""
-        return None if self.log10_joint is None else max(0.0, (self.log10_class - self.log10_joint) * BITS)
+        if self.log10_joint is None or self.log10_class == -inf:
+            return None
+        return max(0.0, (self.log10_class - self.log10_joint) * BITS)
 
     @property
     def feasible(self) -> bool:
-        """Whether some table could have produced the release."""
-        return self.result.count is None or bool(self.result.count)
+        """Whether some table could have produced the release, as far as that is known."""
+        if self.result.range is not None:
+            return self.result.range.at_most > -inf
+        return bool(self.result.count)
 
     @cached_property
     def certain_records(self) -> int | None:
         """Records whose cell is certain although their label spans several; None if not all is known."""
+        if not self.feasible:
+            return None
         grid = self.result.program.attack.grid
         found = 0
         for number, target in enumerate(self.result.program.subjects):
@@ -74,16 +86,16 @@ class Together:
         """Describe it by plain values."""
         count, interval = self.result.count, self.result.range
         return {
-            "log10_lr": self.log10_published,
-            "log10_class": self.log10_class,
+            "log10_lr": _plain(self.log10_published),
+            "log10_class": _plain(self.log10_class),
             "log10_joint": self.log10_joint,
             "bits": self.bits,
             "exact": self.result.exact,
             "upper_bound": self.result.relaxed,
             "left_out": list(self.result.program.relaxed),
             "solutions": count.text if count is not None else None,
-            "interval": [interval.low, interval.high] if interval else None,
-            "bounds": [interval.at_least, interval.at_most] if interval else None,
+            "interval": [_plain(interval.low), _plain(interval.high)] if interval else None,
+            "bounds": [_plain(interval.at_least), _plain(interval.at_most)] if interval else None,
             "error": interval.error if interval else None,
             "seed": interval.seed if interval else None,
             "certain_records": self.certain_records if self._small else None,
@@ -144,7 +156,7 @@ class Together:
             "classes": [number + 1 for number in numbers if number < classes],
             "outliers": any(number >= classes for number in numbers),
             "exact": part.exact,
-            "log10_class": alone,
+            "log10_class": _plain(alone),
             "log10_joint": together,
         }
 
@@ -152,6 +164,11 @@ class Together:
 def log10_of(number: Fraction) -> float:
     """The logarithm of a number of any size."""
     return log10(number.numerator) - log10(number.denominator)
+
+
+def _plain(number: float) -> float | None:
+    """A logarithm as JSON can say it: None for that of zero."""
+    return number if number > -inf else None
 
 
 def _power(exponent: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,7 @@ def run(
         if html is not None:
             outputs.write_text(html, result.to_html(public=public, gates=gates))
         if draws is not None and result.together is not None:
-            outputs.write_text(draws, draws_text(result.together.result.draws))
+            outputs.write_text(draws, draws_text(result.together.result.draws, options["earlier"]))
     if json == "-":
         sys.stdout.write(result.to_json())
     else:
@@ -212,12 +213,20 @@ def _together(result: Audit) -> Iterator[str]:
     yield ""
     yield "All classes together:"
     yield f"  the labels leave open         10^{found.log10_published:,.1f} raw data sets"
+    if found.log10_class == -inf:
+        yield "  class by class there remains  none"
+        return
     yield f"  class by class there remain   10^{found.log10_class:,.1f}"
+    if found.log10_at_most is not None:
+        yield f"  together there remain         at most 10^{found.log10_at_most:,.1f}, so far as is known"
+        yield "    no table that was drawn for an estimate is plausible: a larger budget may tell more"
+        return
     if found.log10_joint is None or found.bits is None:
         yield "  together there remains        none"
         return
     how = "" if found.result.exact else ", estimated"
-    yield f"  together there remain         10^{found.log10_joint:,.1f} ({times(2**found.bits)} fewer{how})"
+    fewer = times(2**found.bits if found.bits < 1024 else inf)
+    yield f"  together there remain         10^{found.log10_joint:,.1f} ({fewer} fewer{how})"
     if interval := found.result.range:
         chance = f"but for a chance of {interval.error:.0%}"
         yield f"    between 10^{interval.low:,.2f} and 10^{interval.high:,.2f}, {chance}"

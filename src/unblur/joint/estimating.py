@@ -21,6 +21,7 @@ import numpy as np
 
 from unblur.counting.deadline import OutOfTime, check, deadline
 from unblur.counting.problem import Records
+from unblur.errors import ProgramError
 from unblur.grid import Grid
 from unblur.joint.blending import in_some_order
 from unblur.joint.exact import weight_of
@@ -33,6 +34,8 @@ PILOT = 2_000
 BATCH = 4_000
 MOST_STATES = 150_000
 """How many states the simpler system may have."""
+MOST_SECONDS = 60.0
+"""For drawing plausible tables."""
 MOST_REMEMBERED = 10_000
 """So many plausible draws are remembered."""
 GOOD_SHARE = 0.5
@@ -91,7 +94,8 @@ class Estimator:
     def run(self, seconds: float, precision: float) -> Estimate:
         """Draw for so many seconds, or until the interval is as narrow as wished; go on from the draws before."""
         end = time.monotonic() + seconds
-        self._start(seconds / 3)
+        if not self._start(seconds / 3).solutions:
+            return Estimate(0, 0, 0, (0.0, 0.0), self._error, 0, 0, self._seed)
         while time.monotonic() < end:
             wanted = self._wanted
             self._draw(min(self._batch, wanted - self._drawn))
@@ -132,9 +136,11 @@ class Estimator:
 
     def samples(self, number: int, rng: np.random.Generator) -> Counts:
         """Draw plausible numbers of records per group: as likely as each other, whatever the estimate is."""
-        proposal, found = self._start(0.0), list[Counts]()
+        proposal, found, end = self._start(0.0), list[Counts](), time.monotonic() + MOST_SECONDS
         while sum(map(len, found)) < number:
             check()
+            if time.monotonic() > end or not proposal.solutions:
+                raise ProgramError("hardly any table that was drawn is plausible; a larger budget may find some")
             drawn = proposal.sample(self._batch, rng)
             found.append(self._plausible(proposal, drawn))
         return np.concatenate(found)[:number]

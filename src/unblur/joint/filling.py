@@ -56,7 +56,7 @@ class Filling:
             return log(most + 1) if 0 < left[line] < parts[line] else 0.0
         used = sum(min(most, self.system.sizes[owner]) for owner, number in parts.items() if left[owner] < number)
         use = sum(min(most, self.system.sizes[owner]) for owner, number in parts.items() if left[owner])
-        return log(min(most, used) - max(0, most - use) + 1) if used and use else 0.0
+        return log(max(1, min(most, used) - max(0, most - use) + 1)) if used and use else 0.0
 
     @cached_property
     def _most(self) -> list[int]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from math import comb
+from math import comb, perm
 from typing import Any
 
 import numpy as np
@@ -187,7 +187,8 @@ class _Float(_Kind):
     """Floating-point numbers; each record counts as one in all the places of its class.
 
     All records of a class are placed in the end, so this divides everything by the same number. Without it, states with
-    more records left would have so much smaller numbers that they were lost.
+    more records left would have so much smaller numbers that they were lost. For the same reason records are told apart
+    here even where they are not: that multiplies everything by the same number, too.
     """
 
     dtype = np.float64
@@ -195,8 +196,14 @@ class _Float(_Kind):
     def table(self, layer: Layer) -> Array:
         unit = max(1, self._units.get(layer.step.owner, 0))
         return np.array(
-            [[float(Fraction(int(n), unit**placed)) for placed, n in enumerate(row)] for row in super().table(layer)]
+            [
+                [float(Fraction(int(n) * self._orders(left, placed), unit**placed)) for placed, n in enumerate(row)]
+                for left, row in enumerate(super().table(layer))
+            ]
         )
+
+    def _orders(self, left: int, placed: int) -> int:
+        return 1 if self.flow.labelled else perm(left, placed)
 
     def scaled(self, numbers: Array) -> Array:
         return np.asarray(numbers / max(numbers.max(initial=0.0), np.finfo(float).tiny))

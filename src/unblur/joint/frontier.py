@@ -182,14 +182,14 @@ class _Front:
     def _cut(self, limit: int, step: Step, moved: _Moved) -> None:
         """Cut the room of a limit to what can be used up; forget a limit that cannot be broken any more."""
         check()
-        room, use = moved.value(("limit", limit)), self._usable(step.rest[limit], moved)
+        room, use = moved.value(("limit", limit)), self._usable(limit, step.rest[limit], moved)
         if (room >= use).all():
             self.free.add(limit)
         else:
             moved.changed["limit", limit] = np.minimum(room, use)
 
-    def _usable(self, additions: Sequence[Addition], moved: _Moved) -> Column:
-        """How many records a limit may still be asked to take, after each move.
+    def _usable(self, limit: int, additions: Sequence[Addition], moved: _Moved) -> Column:
+        """How many records a limit may still be asked to take, after each move; what it cannot take is all the same.
 
         Limits that are no longer watched must not be relied on: they may be kept only because this one is.
         """
@@ -201,7 +201,7 @@ class _Front:
             for line, _ in lines:
                 if line in self._columns:
                     np.minimum(most, moved.value(line), out=most)
-            use += most
+            use = np.minimum(use + most, self._system.limits[limit][0] + 1).astype(np.int16)
         return use
 
 

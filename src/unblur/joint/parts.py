@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -13,7 +14,7 @@ from unblur.counting.numbers import Count
 from unblur.counting.placements import Cell, Placements
 from unblur.counting.problem import Records
 from unblur.counting.weights import solutions, split_ways
-from unblur.grid import Grid
+from unblur.grid import Box, Grid
 from unblur.joint.blending import Blend, as_fraction
 from unblur.joint.estimating import Estimate, Estimator
 from unblur.joint.exact import Solved
@@ -139,12 +140,20 @@ class Part:
             return None
         if not self.solved:
             return self.classes[owner].certain()
-        found = {}
+        found = Counter[Cell]()
+        if not self.solved.solutions:
+            return {}
         for group in self.groups_of(owner):
-            free = self.component.groups[group]
-            if free.cells == 1 and (least := min(self.solved.possible(group))):
-                found[tuple(first for first, _ in free.pieces[0])] = least
-        return found
+            leaves = {leaf for piece in self.component.groups[group].pieces for leaf in self._leaves(piece)}
+            if len(leaves) == 1:
+                found[leaves.pop()] += min(self.solved.possible(group))
+        alone = self.classes[owner].certain()
+        return {leaf: n for leaf in {**found, **alone} if (n := max(found[leaf], alone.get(leaf, 0)))}
+
+    def _leaves(self, piece: Box) -> Iterator[Cell]:
+        """The first leaf that a box touches, and the last."""
+        yield self.grid.leaf([first for first, _ in piece])
+        yield self.grid.leaf([end - 1 for _, end in piece])
 
     def impossible(self, owner: int) -> Iterator[Cell] | None:
         """Free cells of a class that hold none of its records for sure; None if there is an estimate."""
@@ -155,7 +164,9 @@ class Part:
 
     def empty(self, owner: int) -> list[int]:
         """The groups that hold no record of a class for sure."""
-        return [group for group in self.groups_of(owner) if self.solved and max(self.solved.possible(group)) == 0]
+        return [
+            group for group in self.groups_of(owner) if self.solved and max(self.solved.possible(group), default=0) == 0
+        ]
 
     def singling_out(self, owner: int) -> Fraction | None:
         """The probability that some cell holds exactly one record of a class; None if that takes too long."""

@@ -118,7 +118,8 @@ def _reasons(book: RuleBook, caps: Caps, rules: Sequence[Rule], orders: Orders) 
     release = book.attack.release
     inference = book.attack.inference
     if isinstance(inference, IterativeInference):
-        yield from [UNSURE] if orders.left_out else []
+        several = any(inference.coarsest(each) != each.state for each in release.classes)
+        yield from [UNSURE] if orders.left_out or several else []
     elif not isinstance(inference, PaperInference):
         yield UNSURE
     elif any(not is_implied(rule, caps, rules) for rule in book.of_ties()):

@@ -23,6 +23,7 @@ from unblur.counting.deadline import OutOfTime, deadline
 from unblur.counting.numbers import MOST_BITS, Count
 from unblur.counting.placements import Cell, published_solutions
 from unblur.counting.problem import Records
+from unblur.errors import ProgramError
 from unblur.joint.blending import solve_component
 from unblur.joint.estimating import Estimator, digest
 from unblur.joint.frontier import OutOfReach
@@ -177,19 +178,25 @@ def joint(
     for done, component in enumerate(program.components):
         progress(done, len(program.components))
         part = Part(grid, component, records)
-        counted = exact and digest(component, records) not in begun
         end = None if budget is None else start + EXACT_SHARE * budget
-        parts.append(part if component.plain else _exactly(part, end) if counted else None)
+        parts.append(part if component.plain else _exactly(part, end) if exact else None)
     waiting = [place for place, part in enumerate(parts) if part is None]
     for left, place in zip(range(len(waiting), 0, -1), waiting, strict=True):
         component = program.components[place]
         estimator = Estimator(grid, component, records, seed=seed, error=ERROR / len(waiting))
         if known := begun.get(digest(component, records)):
-            estimator.resume(known)
+            _resume(estimator, known)
         patience = PATIENCE if budget is None else (start + budget - time.monotonic()) / left
         parts[place] = _further(Part(grid, component, records, estimator=estimator), patience)
     progress(len(parts), len(parts))
     return JointResult(program, records, tuple(part for part in parts if part is not None))
+
+
+def _resume(estimator: Estimator, known: Mapping[str, Any]) -> None:
+    try:
+        estimator.resume(known)
+    except (OutOfReach, LookupError, TypeError, ValueError, AttributeError):
+        raise ProgramError("the draws of an earlier run are damaged; name another file for them") from None
 
 
 def _exactly(part: Part, end: float | None) -> Part | None:

@@ -102,7 +102,11 @@ def _without(component: Component, owner: int) -> Component:
 
     def among(limits: Limits) -> Limits:
         left = ((most, frozenset(place[g] for g in members if g in place)) for most, members in limits)
-        return tuple((most, members) for most, members in left if members)
+        return tuple((most, members) for most, members in left if can_bind(most, members))
+
+    def can_bind(most: int, members: frozenset[int]) -> bool:
+        owners = {system.owners[kept[group]] for group in members}
+        return sum(system.sizes[each] for each in owners) > most
 
     choices = (tuple(among(order) for order in choice) for choice in component.choices)
     return replace(

@@ -111,13 +111,13 @@ def attack_jointly(trial: Trial, sample: Sample, *, seconds: float) -> Extra:
     result = attacks.attack(sample.release, scope="joint", records=RECORDS, budget=seconds)
     took = time.perf_counter() - start
     found, interval = Together(result), result.range
-    assert found.log10_joint is not None, "a release that was made comes from some table"
+    assert found.feasible, "a release that was made comes from some table"
     return Extra(
         trial,
         len(sample.release.classes),
         found.log10_published,
         found.log10_class,
-        found.log10_joint,
+        _number(found.log10_joint),
         (interval.low, interval.high) if interval else None,
         interval.error if interval else None,
         result.count.text if result.count is not None else None,

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from unblur.joint.standing import Standing
     from unblur.together import Together as Figures
 
+NOTHING_DRAWN = (
+    "This is a bound, not a count: no table that was drawn for an estimate is plausible. A larger budget may tell more."
+)
 MOST_CLASSES = 10
 """So many classes are shown among the others."""
 
@@ -48,17 +51,28 @@ class Together:
 def tell_together(audit: Audit, *, public: bool) -> Together | None:
     """Put the joint attack into words; None if there is nothing to tell."""
     found = audit.together
-    if found is None or found.log10_joint is None or found.bits is None:
+    if found is None:
+        return None
+    if found.log10_at_most is not None:
+        rows = (*_open_rows(found), ("Together there remain", f"at most {by_digits(found.log10_at_most)}"))
+        return Together(rows, (NOTHING_DRAWN,), (), estimated=True)
+    if found.log10_joint is None or found.bits is None:
         return None
     estimated = not found.result.exact
     prefix = ("at most " if found.result.relaxed else "") + ("about " if estimated else "")
     rows = (
-        ("The labels leave open", by_digits(found.log10_published)),
-        ("Class by class there remain", by_digits(found.log10_class)),
+        *_open_rows(found),
         (f"Together there remain{' (an estimate)' if estimated else ''}", f"{prefix}{by_digits(found.log10_joint)}"),
     )
     members = () if public else tuple(_members(found))
     return Together(rows, tuple(_words(audit, found)), members, estimated)
+
+
+def _open_rows(found: Figures) -> tuple[tuple[str, str], ...]:
+    return (
+        ("The labels leave open", by_digits(found.log10_published)),
+        ("Class by class there remain", by_digits(found.log10_class)),
+    )
 
 
 def _members(found: Figures) -> Iterator[Member]:
