@@ -11,7 +11,7 @@ setup: .venv/.all
 
 test: .venv/.all
 	@tools/system-packages
-	.venv/bin/python -m pytest -q
+	.venv/bin/python -m pytest -q -n 2 --dist loadfile
 
 test-long: .venv/.all
 	UNBLUR_TESTS=long .venv/bin/python -m pytest -q
