@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import unblur
@@ -67,6 +67,30 @@ def test_csv_files_may_differ_in_dialect_order_of_columns_and_packing(tmp_path: 
     (tmp_path / "3.csv.gz").write_bytes(gzip.compress(b"id;age\n009;7\n"))
     expected = [{"id": "007", "age": "5"}, {"id": "\xfc8", "age": "6"}, {"id": "009", "age": "7"}]
     assert read(tmp_path, workspace) == expected
+
+
+PACKINGS: dict[str, Callable[[str], bytes]] = {
+    "plain": lambda text: text.encode(),
+    "packed": lambda text: gzip.compress(text.encode()),
+    "windows": lambda text: text.encode("cp1252"),
+    "both": lambda text: gzip.compress(text.encode("cp1252")),
+}
+
+
+@settings(max_examples=25, deadline=None)
+@given(packings=st.lists(st.sampled_from(sorted(PACKINGS)), min_size=2, max_size=5))
+@example(packings=["plain", "packed", "plain"])
+@example(packings=["plain", "windows", "plain"])
+@example(packings=["both", "plain", "plain"])
+@example(packings=["plain", "plain", "both"])
+def test_no_part_is_taken_for_another(tmp_path_factory: pytest.TempPathFactory, packings: list[str]) -> None:
+    folder = tmp_path_factory.mktemp("packed")
+    for number, packing in enumerate(packings):
+        text = f"id;age\n\xfc{number}a;5\n\xfc{number}b;6\n"
+        (folder / f"{number}.csv{'.gz' * (packing in ('packed', 'both'))}").write_bytes(PACKINGS[packing](text))
+    with Workspace(threads=2) as workspace:
+        found = [row["id"] for row in read(folder, workspace)]
+    assert found == [f"\xfc{number}{row}" for number in range(len(packings)) for row in "ab"]
 
 
 @pytest.mark.filterwarnings("ignore::unblur.UnblurWarning")

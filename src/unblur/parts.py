@@ -115,6 +115,7 @@ def _check_types(types: dict[Path, dict[str, str]]) -> None:
 def _make_view(parquets: Sequence[Path], starts: Sequence[int], workspace: Workspace) -> None:
     """Number the rows through all files: where the file starts, and the number within it."""
     connection = workspace.duckdb.con
+    assert len(set(parquets)) == len(parquets), "every part has a file of its own"
     listed = ", ".join(sql_path(each, workspace) for each in parquets)
     connection.execute(f"CREATE TEMP TABLE {_STARTS} AS SELECT {list(starts)}::BIGINT[] AS {_STARTS}")
     number = f"{_STARTS}[file_index::BIGINT + 1] + file_row_number"
