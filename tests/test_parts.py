@@ -61,6 +61,34 @@ def test_a_pattern_chooses_files(tmp_path: Path, workspace: Workspace) -> None:
     assert [row["id"] for row in read(f"{tmp_path}/part-[12].parquet", workspace)] == [1, 2]
 
 
+def test_of_a_folder_only_tables_are_read_and_it_is_said(tmp_path: Path, workspace: Workspace) -> None:
+    (tmp_path / "a.csv").write_text("id;age\n1;5\n")
+    (tmp_path / "b.CSV.gz").write_bytes(gzip.compress(b"id;age\n2;6\n"))
+    for name in ("s.toml", "notes.txt", "picture.png"):
+        (tmp_path / name).write_text("k = 2\n")
+    table = open_table(tmp_path, workspace)
+    assert table.rows.to_pyarrow().num_rows == 2
+    (note,) = table.notes
+    assert note.startswith(f"{tmp_path}: 3 files with another ending (such as notes.txt) left out; CSV, TSV and")
+
+
+def test_a_folder_without_tables_is_refused(tmp_path: Path, workspace: Workspace) -> None:
+    (tmp_path / "s.toml").write_text("k = 2\n")
+    with pytest.raises(
+        TableError, match=r"no tables in this folder, only 1 file with another ending \(such as s\.toml"
+    ):
+        open_table(tmp_path, workspace)
+
+
+def test_a_pattern_reads_what_it_matches_but_no_config(tmp_path: Path, workspace: Workspace) -> None:
+    (tmp_path / "a.txt").write_text("id;age\n1;5\n")
+    (tmp_path / "b").write_text("id;age\n2;6\n")
+    assert [row["id"] for row in read(f"{tmp_path}/*", workspace)] == ["1", "2"]
+    (tmp_path / "s.toml").write_text("k = 2\n")
+    with pytest.raises(TableError, match=r"s\.toml: not a table, but it matches the pattern"):
+        open_table(f"{tmp_path}/*", workspace)
+
+
 def test_csv_files_may_differ_in_dialect_order_of_columns_and_packing(tmp_path: Path, workspace: Workspace) -> None:
     (tmp_path / "1.csv").write_text("id;age\n007;5\n")
     (tmp_path / "2.csv").write_bytes("age,id\n6,\xfc8\n".encode("cp1252"))
@@ -158,6 +186,15 @@ def test_files_of_two_kinds_are_refused_and_empty_ones_said(tmp_path: Path, cont
         return
     with pytest.raises(TableError, match=r"2\.parquet: (CSV, but .* is Parquet|not a Parquet file that can be read)"):
         unblur.anonymize(tmp_path, CONFIG)
+
+
+def test_a_packed_file_that_is_cut_off_or_damaged_is_told_by_its_name(tmp_path: Path, workspace: Workspace) -> None:
+    whole = gzip.compress(b"id;age\n" + b"".join(b"%d;5\n" % n for n in range(1000)))
+    (tmp_path / "1.csv").write_text("id;age\n1;5\n")
+    for content, problem in ((whole[:300], "cut off"), (whole[:300] + bytes(200) + whole[500:], "damaged")):
+        (tmp_path / "2.csv.gz").write_bytes(content)
+        with pytest.raises(TableError, match=rf"2\.csv\.gz: the packed file is {problem}$"):
+            open_table(tmp_path, workspace)
 
 
 def test_no_files_is_an_error(tmp_path: Path, workspace: Workspace) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import re
 import shutil
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
@@ -49,8 +50,7 @@ def prepare(path: Path, name: str, workspace: Workspace, columns: Sequence[str],
         raise TableError(f"{name}: the file is empty; a header line and rows are needed")
     if start.startswith(b"\x1f\x8b"):
         unpacked = workspace.new_path("unpacked")
-        with gzip.open(path) as packed, unpacked.open("wb") as file:
-            shutil.copyfileobj(packed, file)
+        _unpack(path, unpacked, name)
         prepared = prepare(unpacked, name, workspace, columns, encoding)
         if prepared.parquet != unpacked:
             unpacked.unlink()
@@ -62,6 +62,16 @@ def prepare(path: Path, name: str, workspace: Workspace, columns: Sequence[str],
     if start.startswith(b"\xd0\xcf\x11\xe0"):
         raise TableError(f"{name}: an old Excel file; save it as .xlsx or CSV")
     return _prepare_csv(path, name, workspace, columns, encoding)
+
+
+def _unpack(path: Path, target: Path, name: str) -> None:
+    with gzip.open(path) as packed, target.open("wb") as file:
+        try:
+            shutil.copyfileobj(packed, file)
+        except EOFError:
+            raise TableError(f"{name}: the packed file is cut off") from None
+        except (gzip.BadGzipFile, zlib.error):
+            raise TableError(f"{name}: the packed file is damaged") from None
 
 
 def _prepare_csv(path: Path, name: str, workspace: Workspace, columns: Sequence[str], encoding: str | None) -> Prepared:
