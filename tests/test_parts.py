@@ -224,3 +224,33 @@ def test_a_release_does_not_go_into_the_folder_that_is_read(tmp_path: Path) -> N
     put(tmp_path, "1.parquet", age=[5, 6])
     with unblur.anonymize(tmp_path, CONFIG) as release, pytest.raises(OutputError, match="lies in the folder"):
         release.save(tmp_path / "release.parquet")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "target", "refused"),
+    [
+        ("raw/*.parquet", "raw/release.parquet", True),
+        ("link/*.parquet", "raw/release.parquet", True),
+        ("*/*.parquet", "raw/release.parquet", True),
+        ("**/*.parquet", "raw/deep/release.parquet", True),
+        ("raw/**", "raw/release.parquet", True),
+        ("raw/*", "raw/release.csv", True),
+        ("raw/*.parquet", "raw/deep/release.parquet", False),
+        ("raw/[0-9].parquet", "raw/release.parquet", False),
+        ("raw/*.parquet", "release.parquet", False),
+    ],
+)
+def test_a_release_does_not_go_where_a_pattern_would_find_it(
+    tmp_path: Path, pattern: str, target: str, refused: bool
+) -> None:
+    put(tmp_path, "raw/1.parquet", age=[5, 6])
+    (tmp_path / "raw/deep").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "raw")
+    out = tmp_path / target
+    with unblur.anonymize(f"{tmp_path}/{pattern}", CONFIG) as release:
+        if not refused:
+            release.save(out)
+            return
+        with pytest.raises(OutputError, match=r"release\.\w+: all that matches .* is input; choose another path"):
+            release.save(out)
+    assert not out.exists()
