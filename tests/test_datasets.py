@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -263,8 +264,31 @@ def test_nothing_is_left_of_a_table_that_could_not_be_finished(tmp_path: Path) -
     (tmp_path / "made.toml").write_text("k = 3\n")
     with pytest.raises(OutputError, match="was not written by unblur"):
         write_data_set("hcup", tmp_path / "made.csv")
-    with pytest.raises(ConfigError, match="only synthetic tables"):
-        write_data_set("nafld", tmp_path / "nafld.csv")
+
+
+@pytest.mark.parametrize("name", ["nafld", "clinc", "-like"])
+def test_names_of_tables_that_can_be_made_are_told_as_they_are_used(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=rf"^{name}: no synthetic table has this name; made are: hcup, clinic$"):
+        write_data_set(name, tmp_path / "made.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_full_disk_is_told_and_leaves_nothing(ending: str, tmp_path: Path) -> None:
+    code = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+from unblur.cli import main
+main()
+"""
+    out = tmp_path / f"made.{ending}"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "data", "make", "clinic", "--rows", "1e6", "--out", str(out)],
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"unblur: {out}: no space left\n")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("text", ["0", "-3", "1.5", "many", "nan", "inf", "1e99"])

@@ -15,6 +15,7 @@ import pytest
 
 import unblur
 from unblur.errors import TableError
+from unblur.parts import Found
 from unblur.workspace import Workspace
 
 CONFIG = """
@@ -162,6 +163,6 @@ def test_a_file_that_goes_while_it_is_read_is_told(place: Place, several: bool) 
 
 def test_a_file_that_goes_between_listing_and_reading_is_told(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = place.table("many/1.parquet", 10).with_name("0.parquet")
-    monkeypatch.setattr("unblur.sources.find_parts", lambda source: [gone, gone.with_name("1.parquet")])
+    monkeypatch.setattr("unblur.sources.find_parts", lambda source: Found((gone, gone.with_name("1.parquet"))))
     with pytest.raises(TableError, match=r"0\.parquet: No such file or directory"):
         unblur.anonymize(gone.parent, place.folder / "c.toml")

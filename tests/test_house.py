@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "unblur"
 
 LAYERS = [
-    ["unblur.errors"],
+    ["unblur.errors", "unblur.words"],
     ["unblur.labels", "unblur.spark"],
     ["unblur.csvfile", "unblur.hierarchy"],
     ["unblur.arx", "unblur.arx.hierarchy_csv", "unblur.arx.loss", "unblur.lattice"],
@@ -75,7 +75,7 @@ LAYERS = [
     ["unblur.building.inferring"],
     ["unblur.anonymizing"],
     ["unblur.replay"],
-    ["unblur.gates", "unblur.words"],
+    ["unblur.gates"],
     ["unblur.whereabouts"],
     ["unblur.pictures", "unblur.pictures.style"],
     ["unblur.pictures.segments", "unblur.pictures.trees", "unblur.pictures.lattices"],

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import unblur
@@ -61,12 +61,64 @@ def test_a_pattern_chooses_files(tmp_path: Path, workspace: Workspace) -> None:
     assert [row["id"] for row in read(f"{tmp_path}/part-[12].parquet", workspace)] == [1, 2]
 
 
+def test_of_a_folder_only_tables_are_read_and_it_is_said(tmp_path: Path, workspace: Workspace) -> None:
+    (tmp_path / "a.csv").write_text("id;age\n1;5\n")
+    (tmp_path / "b.CSV.gz").write_bytes(gzip.compress(b"id;age\n2;6\n"))
+    for name in ("s.toml", "notes.txt", "picture.png"):
+        (tmp_path / name).write_text("k = 2\n")
+    table = open_table(tmp_path, workspace)
+    assert table.rows.to_pyarrow().num_rows == 2
+    (note,) = table.notes
+    assert note.startswith(f"{tmp_path}: 3 files with another ending (such as notes.txt) left out; CSV, TSV and")
+
+
+def test_a_folder_without_tables_is_refused(tmp_path: Path, workspace: Workspace) -> None:
+    (tmp_path / "s.toml").write_text("k = 2\n")
+    with pytest.raises(
+        TableError, match=r"no tables in this folder, only 1 file with another ending \(such as s\.toml"
+    ):
+        open_table(tmp_path, workspace)
+
+
+def test_a_pattern_reads_what_it_matches_but_no_config(tmp_path: Path, workspace: Workspace) -> None:
+    (tmp_path / "a.txt").write_text("id;age\n1;5\n")
+    (tmp_path / "b").write_text("id;age\n2;6\n")
+    assert [row["id"] for row in read(f"{tmp_path}/*", workspace)] == ["1", "2"]
+    (tmp_path / "s.toml").write_text("k = 2\n")
+    with pytest.raises(TableError, match=r"s\.toml: not a table, but it matches the pattern"):
+        open_table(f"{tmp_path}/*", workspace)
+
+
 def test_csv_files_may_differ_in_dialect_order_of_columns_and_packing(tmp_path: Path, workspace: Workspace) -> None:
     (tmp_path / "1.csv").write_text("id;age\n007;5\n")
     (tmp_path / "2.csv").write_bytes("age,id\n6,\xfc8\n".encode("cp1252"))
     (tmp_path / "3.csv.gz").write_bytes(gzip.compress(b"id;age\n009;7\n"))
     expected = [{"id": "007", "age": "5"}, {"id": "\xfc8", "age": "6"}, {"id": "009", "age": "7"}]
     assert read(tmp_path, workspace) == expected
+
+
+PACKINGS: dict[str, Callable[[str], bytes]] = {
+    "plain": lambda text: text.encode(),
+    "packed": lambda text: gzip.compress(text.encode()),
+    "windows": lambda text: text.encode("cp1252"),
+    "both": lambda text: gzip.compress(text.encode("cp1252")),
+}
+
+
+@settings(max_examples=25, deadline=None)
+@given(packings=st.lists(st.sampled_from(sorted(PACKINGS)), min_size=2, max_size=5))
+@example(packings=["plain", "packed", "plain"])
+@example(packings=["plain", "windows", "plain"])
+@example(packings=["both", "plain", "plain"])
+@example(packings=["plain", "plain", "both"])
+def test_no_part_is_taken_for_another(tmp_path_factory: pytest.TempPathFactory, packings: list[str]) -> None:
+    folder = tmp_path_factory.mktemp("packed")
+    for number, packing in enumerate(packings):
+        text = f"id;age\n\xfc{number}a;5\n\xfc{number}b;6\n"
+        (folder / f"{number}.csv{'.gz' * (packing in ('packed', 'both'))}").write_bytes(PACKINGS[packing](text))
+    with Workspace(threads=2) as workspace:
+        found = [row["id"] for row in read(folder, workspace)]
+    assert found == [f"\xfc{number}{row}" for number in range(len(packings)) for row in "ab"]
 
 
 @pytest.mark.filterwarnings("ignore::unblur.UnblurWarning")
@@ -136,6 +188,15 @@ def test_files_of_two_kinds_are_refused_and_empty_ones_said(tmp_path: Path, cont
         unblur.anonymize(tmp_path, CONFIG)
 
 
+def test_a_packed_file_that_is_cut_off_or_damaged_is_told_by_its_name(tmp_path: Path, workspace: Workspace) -> None:
+    whole = gzip.compress(b"id;age\n" + b"".join(b"%d;5\n" % n for n in range(1000)))
+    (tmp_path / "1.csv").write_text("id;age\n1;5\n")
+    for content, problem in ((whole[:300], "cut off"), (whole[:300] + bytes(200) + whole[500:], "damaged")):
+        (tmp_path / "2.csv.gz").write_bytes(content)
+        with pytest.raises(TableError, match=rf"2\.csv\.gz: the packed file is {problem}$"):
+            open_table(tmp_path, workspace)
+
+
 def test_no_files_is_an_error(tmp_path: Path, workspace: Workspace) -> None:
     with pytest.raises(TableError, match="no files in this folder"):
         open_table(tmp_path, workspace)
@@ -163,3 +224,33 @@ def test_a_release_does_not_go_into_the_folder_that_is_read(tmp_path: Path) -> N
     put(tmp_path, "1.parquet", age=[5, 6])
     with unblur.anonymize(tmp_path, CONFIG) as release, pytest.raises(OutputError, match="lies in the folder"):
         release.save(tmp_path / "release.parquet")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "target", "refused"),
+    [
+        ("raw/*.parquet", "raw/release.parquet", True),
+        ("link/*.parquet", "raw/release.parquet", True),
+        ("*/*.parquet", "raw/release.parquet", True),
+        ("**/*.parquet", "raw/deep/release.parquet", True),
+        ("raw/**", "raw/release.parquet", True),
+        ("raw/*", "raw/release.csv", True),
+        ("raw/*.parquet", "raw/deep/release.parquet", False),
+        ("raw/[0-9].parquet", "raw/release.parquet", False),
+        ("raw/*.parquet", "release.parquet", False),
+    ],
+)
+def test_a_release_does_not_go_where_a_pattern_would_find_it(
+    tmp_path: Path, pattern: str, target: str, refused: bool
+) -> None:
+    put(tmp_path, "raw/1.parquet", age=[5, 6])
+    (tmp_path / "raw/deep").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "raw")
+    out = tmp_path / target
+    with unblur.anonymize(f"{tmp_path}/{pattern}", CONFIG) as release:
+        if not refused:
+            release.save(out)
+            return
+        with pytest.raises(OutputError, match=r"release\.\w+: all that matches .* is input; choose another path"):
+            release.save(out)
+    assert not out.exists()

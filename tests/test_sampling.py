@@ -12,9 +12,10 @@ import unblur
 from tests.test_arx_golden import GOLDEN, config_of
 from unblur.attacks import attack
 from unblur.cli import app
+from unblur.cli.sample import describe
 from unblur.config import Mechanism
-from unblur.errors import ConfigError
-from unblur.sampling import draw_samples, gives_again
+from unblur.errors import ConfigError, OutputError
+from unblur.sampling import Rows, Samples, draw_samples, gives_again
 
 CONFIG = """
 k = 3
@@ -87,8 +88,37 @@ def test_a_mechanism_that_cannot_be_run_says_so(release: Path, tmp_path: Path) -
     config = release.with_suffix(".toml")
     result = run("sample", release, "--config", config, "--mechanism", "greedy", "-n", 1, "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
-    assert "1 table that fit this release as far as it is known" in result.stdout
+    assert "1 table that fits this release as far as it is known" in result.stdout
     assert "note: not every one need give this very release" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("number", "checked", "said"),
+    [
+        (1, True, "1 table that, anonymized again, gives this very release, as likely as any other"),
+        (2, True, "2 tables that, anonymized again, give this very release, each as likely as any other"),
+        (1, False, "1 table that fits this release as far as it is known, as likely as any other"),
+        (2, False, "2 tables that fit this release as far as it is known, each as likely as any other"),
+    ],
+)
+def test_one_table_is_spoken_of_as_one(number: int, checked: bool, said: str) -> None:
+    table: Rows = [("1",)]
+    assert describe(Samples((table,) * number, number, checked)) == said
+
+
+def test_tables_of_two_runs_are_not_mixed(release: Path, tmp_path: Path) -> None:
+    out, arguments = tmp_path / "out", ("sample", release, "--config", release.with_suffix(".toml"), "--out")
+    out.mkdir()
+    (out / "notes.csv").write_text("mine")
+    assert run(*arguments, out, "-n", 3).exit_code == 0, "other files do no harm"
+    before = {path.name: path.read_text() for path in out.iterdir()}
+    for number in (2, 10):
+        result = run(*arguments, out, "-n", number)
+        assert isinstance(result.exception, OutputError)
+        assert str(result.exception).startswith(
+            f"{out}: it has tables of an earlier run (plausible-*.csv); name another"
+        )
+        assert {path.name: path.read_text() for path in out.iterdir()} == before
 
 
 @pytest.mark.parametrize("number", [0, 10**6])

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import unblur
 from tests.test_auditing import CONFIG, patients
+from unblur.cli import app
 from unblur.errors import ClusterError, ConfigError, MissingExtraError
 from unblur.paper.protocol import Protocol
 from unblur.paper.running import Logbook, run_all
@@ -131,9 +133,34 @@ def test_the_paper_on_a_cluster_loses_nothing_when_workers_are_killed_and_ends_w
 
 def test_a_scheduler_that_does_not_answer_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("unblur.scheduling.CONNECT", 1)
-    for address in (free_address(), "nonsense://x"):
-        with pytest.raises(ConfigError, match=r"cannot be reached; an address such as tcp://127\.0\.0\.1:8786"):
+    for address in (free_address(), "tls://127.0.0.1:1"):
+        with pytest.raises(ConfigError, match=r"cannot be reached; an address tcp://HOST:PORT is meant, such as"):
             list(spread(slowly, [1], [(0,)], scheduler=address))
+
+
+NO_ADDRESSES = ("foo", "", "nonsense://x:1", "tcp://127.0.0.1", "tcp://127.0.0.1:99999", "tcp://:1")
+
+
+@pytest.mark.parametrize("address", NO_ADDRESSES)
+def test_what_is_no_address_is_refused_at_once(address: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^--scheduler .*: an address tcp://HOST:PORT is meant"):
+        list(spread(slowly, [1], [(0,)], scheduler=address))
+    result = CliRunner().invoke(app, ["audit", str(tmp_path / "not-there.csv"), "--scheduler", address])
+    assert isinstance(result.exception, ConfigError), "before the release is looked for"
+
+
+def test_a_client_that_could_not_connect_ends_quietly() -> None:
+    code = """
+from unblur import scheduling
+scheduling.CONNECT = 1
+try:
+    list(scheduling.spread(divmod, 1, [(1,)], scheduler="tls://127.0.0.1:1"))
+except scheduling.ConfigError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.startswith("--scheduler tls://127.0.0.1:1: cannot be reached")
+    assert done.stderr == ""
 
 
 def test_without_the_extra_a_scheduler_gives_an_install_hint(monkeypatch: pytest.MonkeyPatch) -> None:

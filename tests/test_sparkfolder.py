@@ -7,10 +7,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import ibis
 import numpy as np
@@ -21,6 +24,8 @@ import pytest
 
 import unblur
 from unblur.errors import OutputError, TableError
+from unblur.spark import Layout
+from unblur.sparkfolder import SparkFolder
 
 pytestmark = pytest.mark.slow
 
@@ -248,6 +253,45 @@ def test_a_spark_that_dies_while_it_writes_is_one_line_and_leaves_nothing(tmp_pa
     assert running.returncode == 2 and out == ""
     assert error.startswith("unblur: pyspark://…#parquet:") and error.count("\n") == 1
     assert set(left_in(tmp_path)) <= {"c.toml", "local", "raw"}
+
+
+def test_what_a_task_makes_anew_while_it_ends_is_removed_too(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, frame, looks = SparkFolder("pyspark://", str(tmp_path / "release")), spark.range(10), iter(range(99))
+    staging = Path(unquote(urlsplit(folder._staged_at).path))
+
+    def busy(self: SparkFolder) -> bool:
+        if (look := next(looks)) == 2:
+            (staging / "_temporary").mkdir(parents=True)
+        return look < 2
+
+    monkeypatch.setattr(SparkFolder, "_busy", busy)
+    with pytest.raises(KeyboardInterrupt), folder.staged(frame, Layout(frame), ["id"], None):
+        assert staging.exists()
+        raise KeyboardInterrupt
+    assert left_in(tmp_path) == []
+    assert next(looks) == 6, "it looked until nothing came any more"
+
+
+def test_tasks_of_a_job_that_was_called_off_are_waited_for(spark: Any, tmp_path: Path) -> None:
+    folder = SparkFolder("pyspark://", str(tmp_path / "release"))
+
+    def write() -> None:
+        spark.sparkContext.setJobGroup(folder._staged_at, "a task that takes long")
+        with suppress(Exception):
+            spark.sparkContext.parallelize([1], 1).foreach(lambda _: time.sleep(30))
+
+    assert not folder._busy()
+    writer = threading.Thread(target=write)
+    writer.start()
+    start = time.monotonic()
+    while not folder._busy():
+        assert time.monotonic() < start + 20
+    folder._stop_writing()
+    assert not folder._busy()
+    writer.join(timeout=20)
+    assert not writer.is_alive()
 
 
 LONG = pytest.mark.skipif(os.environ.get("UNBLUR_TESTS") != "long", reason="a minute: `make test-long`")

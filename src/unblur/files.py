@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import re
 import shutil
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
@@ -48,9 +49,8 @@ def prepare(path: Path, name: str, workspace: Workspace, columns: Sequence[str],
     if not start:
         raise TableError(f"{name}: the file is empty; a header line and rows are needed")
     if start.startswith(b"\x1f\x8b"):
-        unpacked = _new_file(workspace, "unpacked")
-        with gzip.open(path) as packed, unpacked.open("wb") as file:
-            shutil.copyfileobj(packed, file)
+        unpacked = workspace.new_path("unpacked")
+        _unpack(path, unpacked, name)
         prepared = prepare(unpacked, name, workspace, columns, encoding)
         if prepared.parquet != unpacked:
             unpacked.unlink()
@@ -64,8 +64,14 @@ def prepare(path: Path, name: str, workspace: Workspace, columns: Sequence[str],
     return _prepare_csv(path, name, workspace, columns, encoding)
 
 
-def _new_file(workspace: Workspace, name: str) -> Path:
-    return workspace.folder / f"{len(list(workspace.folder.iterdir()))}-{name}"
+def _unpack(path: Path, target: Path, name: str) -> None:
+    with gzip.open(path) as packed, target.open("wb") as file:
+        try:
+            shutil.copyfileobj(packed, file)
+        except EOFError:
+            raise TableError(f"{name}: the packed file is cut off") from None
+        except (gzip.BadGzipFile, zlib.error):
+            raise TableError(f"{name}: the packed file is damaged") from None
 
 
 def _prepare_csv(path: Path, name: str, workspace: Workspace, columns: Sequence[str], encoding: str | None) -> Prepared:
@@ -75,7 +81,7 @@ def _prepare_csv(path: Path, name: str, workspace: Workspace, columns: Sequence[
         if encoding == "cp1252":
             notes.append(f"{name}: not UTF-8, read as Windows-1252; --encoding NAME says otherwise")
     if encoding not in ("utf-8", "utf-8-sig"):
-        text = _new_file(workspace, "utf-8")
+        text = workspace.new_path("utf-8")
         transcode(path, text, encoding=encoding)
         path, encoding = text, "utf-8"
     try:
@@ -83,7 +89,7 @@ def _prepare_csv(path: Path, name: str, workspace: Workspace, columns: Sequence[
     except TableError as error:
         raise TableError(str(error).replace(str(path), name)) from error
     check_names(dialect.header, name)
-    parquet = _new_file(workspace, "table.parquet")
+    parquet = workspace.new_path("table.parquet")
     _csv_to_parquet(path, parquet, dialect, name, workspace)
     if path != given:
         path.unlink()
@@ -128,7 +134,7 @@ def _prepare_excel(path: Path, name: str, workspace: Workspace) -> Prepared:
     from openpyxl import load_workbook
     from openpyxl.utils.exceptions import InvalidFileException
 
-    parquet = _new_file(workspace, "table.parquet")
+    parquet = workspace.new_path("table.parquet")
     with path.open("rb") as file:  # openpyxl would judge a path by its ending
         try:
             book = load_workbook(file, read_only=True, data_only=True)

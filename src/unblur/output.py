@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import secrets
 import shutil
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -108,6 +110,8 @@ def check_target(target: Path, inputs: Iterable[Path | None]) -> None:
             raise OutputError(f"{target}: this is an input; choose another path for the output")
         if path is not None and path.is_dir() and path.resolve() in target.resolve().parents:
             raise OutputError(f"{target}: all that lies in the folder {path} is input; choose another path")
+        if path is not None and not path.exists() and glob.has_magic(str(path)) and _matches(target, path):
+            raise OutputError(f"{target}: all that matches {path} is input; choose another path")
     if target.is_dir():
         raise OutputError(f"{target}: a folder, not a file")
     if target.exists() and not target.is_file():
@@ -117,6 +121,23 @@ def check_target(target: Path, inputs: Iterable[Path | None]) -> None:
         raise OutputError(f"{target}: the folder {target.parent} does not exist")
     if not os.access(folder, os.W_OK):
         raise OutputError(f"{target}: the folder {target.parent} cannot be written to")
+
+
+def _matches(target: Path, pattern: Path) -> bool:
+    """Whether a file, if it were there, would be found by a pattern."""
+    steps = pattern.absolute().parts
+    plain = next(n for n, step in enumerate(steps) if glob.has_magic(step))
+    return _fits(target.resolve().parts, [*Path(*steps[:plain]).resolve().parts, *steps[plain:]])
+
+
+def _fits(steps: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether a path fits a pattern, step by step; `**` stands for any number of steps."""
+    if not pattern:
+        return not steps
+    if pattern[0] == "**":
+        return any(_fits(steps[n:], pattern[1:]) for n in range(len(steps) + 1))
+    same = steps and (fnmatchcase(steps[0], pattern[0]) if glob.has_magic(pattern[0]) else steps[0] == pattern[0])
+    return bool(same) and _fits(steps[1:], pattern[1:])
 
 
 def check_rows_target(target: Path, inputs: Iterable[Path | None], *, trace: Path | None = None) -> None:

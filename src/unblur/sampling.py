@@ -101,6 +101,16 @@ def shuffled_rows(release: Release, table: PlausibleTable, rng: random.Random) -
     return rows
 
 
+def check_folder(folder: Path) -> None:
+    """Refuse, before any work, a folder that has tables of an earlier run: old and new ones would be mixed."""
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"{folder}: not a folder; name one, which may be new")
+    if next(folder.glob("plausible-*.csv"), None) is not None:
+        raise OutputError(
+            f"{folder}: it has tables of an earlier run (plausible-*.csv); name another or an empty folder"
+        )
+
+
 def write_samples(samples: Samples, release: Release, folder: Path) -> list[Path]:
     """Write each table to a CSV file of its own; all of them, or none."""
     digits = len(str(len(samples.tables)))

@@ -7,11 +7,12 @@ ignore it and are ended by it.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -35,6 +36,15 @@ WORTH_SENDING = 0.1
 MOST_AT_ONCE = 64
 PATIENCE = 60
 """Seconds after which workers that are gone are missed."""
+_ADDRESS = re.compile(r"(?:(?:tcp|tls|wss?)://)?(?:[\w.-]+|\[[0-9a-fA-F:.]+\]):([0-9]{1,5})", re.ASCII)
+_MEANT = "an address tcp://HOST:PORT is meant, such as tcp://127.0.0.1:8786"
+
+
+def check_address(scheduler: str) -> None:
+    """Refuse what cannot be the address of a scheduler."""
+    found = _ADDRESS.fullmatch(scheduler)
+    if not found or not 1 <= int(found[1]) <= 65535:
+        raise ConfigError(f"--scheduler {scheduler}: {_MEANT}")
 
 
 def spread(
@@ -156,11 +166,15 @@ def _connected(scheduler: Scheduler) -> Generator[Any, None, None]:
     if not isinstance(scheduler, str):
         yield scheduler
         return
+    check_address(scheduler)
+    client: Any = Client.__new__(Client)
     try:
-        connect: Callable[..., AbstractContextManager[Any]] = Client
-        client = connect(scheduler, timeout=CONNECT, set_as_default=False)
-    except (OSError, ValueError, TimeoutError) as error:
-        what = "an address such as tcp://127.0.0.1:8786, with a Dask scheduler that answers, is meant"
+        client.__init__(scheduler, timeout=CONNECT, set_as_default=False)
+    except (OSError, ValueError, TypeError, TimeoutError) as error:
+        with suppress(Exception):
+            client.close(timeout=1)
+        client.status = "closed"  # or it would try again at its end, and complain
+        what = f"{_MEANT}, with a Dask scheduler that answers"
         raise ConfigError(f"--scheduler {scheduler}: cannot be reached; {what}") from error
     with client as connected:
         yield connected

@@ -37,13 +37,10 @@ def open_table(source: Any, workspace: Workspace, *, columns: Sequence[str] = ()
         path = Path(source)
         try:
             if (parts := find_parts(source)) is not None:
-                folder = path if path.is_dir() else None
-                return replace(open_parts(parts, str(path), workspace, columns, encoding), path=folder)
+                return replace(open_parts(parts, str(path), workspace, columns, encoding), path=path)
             if not path.is_file():
                 raise TableError(f"{path}: no such file; CSV, TSV, Parquet and Excel files are read")
             return replace(open_file(path, str(path), workspace, columns, encoding), path=path)
-        except EOFError:
-            raise TableError(f"{path}: the packed file is cut off") from None
         except OSError as error:
             raise TableError(f"{error.filename or path}: {error.strerror or error}") from error
     if type(source).__module__.startswith("ibis.") and hasattr(source, "columns"):

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from math import ceil, log
 from pathlib import Path
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -25,6 +26,10 @@ from unblur.spark import FILES, Layout, attach, quoted, read_parquet
 if TYPE_CHECKING:
     import pyarrow as pa
 
+PATIENCE = 10
+"""Seconds to wait for the tasks of a job that was called off."""
+QUIET = 3
+"""How often in a row nothing must be found, a tenth of a second apart."""
 _HASH, _SLOT = "__unblur_hash", "__unblur_slot"
 
 
@@ -82,15 +87,41 @@ class SparkFolder:
             with engine_errors(self.name):
                 self._publish()
         except BaseException:
-            with suppress(Exception):  # so that nothing is written after the folder is gone
-                context.cancelJobGroup(self._staged_at)
+            self._stop_writing()
             raise
         finally:
             with suppress(Exception):
                 context.setLocalProperty("spark.jobGroup.id", None)
-            self._remove(self._staging)
-            if path := _local(self._staged_at):  # also when Spark has gone
-                shutil.rmtree(path, ignore_errors=True)
+            self._clear()
+
+    def _stop_writing(self) -> None:
+        """End the tasks that write, and remove what they wrote: until they have ended, they may make it anew."""
+        quiet, end = 0, monotonic() + PATIENCE
+        while quiet < QUIET and monotonic() < end:
+            with suppress(Exception):  # again and again, for a job may begin after it was called off
+                self.session.sparkContext.cancelJobGroup(self._staged_at)
+            quiet = 0 if self._busy() or self._clear() else quiet + 1
+            sleep(0.1)
+
+    def _busy(self) -> bool:
+        """Whether tasks are still at work for this folder."""
+        with suppress(Exception):
+            tracker = self.session.sparkContext.statusTracker()
+            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._staged_at)]
+            stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+            running = any(job.status == "RUNNING" for job in jobs if job)
+            return running or any(stage.numActiveTasks for stage in stages if stage)
+        return False
+
+    def _clear(self) -> bool:
+        """Remove what was written beside the target; say whether there was anything."""
+        path = _local(self._staged_at)
+        found = path is not None and path.exists()
+        with suppress(Exception):
+            found = bool(self._system.delete(self._staging, True)) or found
+        if path:  # also when Spark has gone
+            shutil.rmtree(path, ignore_errors=True)
+        return found
 
     def _publish(self) -> None:
         """Give the folder its name; what had it before comes back if that fails."""

@@ -67,7 +67,7 @@ class Table:
     notes: tuple[str, ...] = ()
     """What was assumed in reading it."""
     path: Path | None = None
-    """The file or folder it was read from."""
+    """The file, folder or pattern it was read from."""
     parts: tuple[Part, ...] = ()
     """The files it was read from, if these are several."""
     steady: bool = True
@@ -94,7 +94,7 @@ class Table:
 
     @property
     def paths(self) -> list[Path]:
-        """The files, and the folder, that it was read from."""
+        """The files, and the folder or pattern, that it was read from."""
         return [*([self.path] if self.path else []), *(part.path for part in self.parts)]
 
     def place(self, row: int) -> str:

@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ class Workspace:
     def __init__(self, *, threads: int | None = None) -> None:
         self._resources = ExitStack()
         self.folder = _private_folder()
+        self._numbers = count()
         self._resources.callback(claim(self.folder))
         self._resources.callback(shutil.rmtree, self.folder, ignore_errors=True)
         self._threads = min(threads or os.cpu_count() or 1, 128)
@@ -35,6 +37,10 @@ class Workspace:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+    def new_path(self, name: str) -> Path:
+        """Name a file of the folder as none was named before, be that one still there or not."""
+        return self.folder / f"{next(self._numbers)}-{name}"
 
     @cached_property
     def duckdb(self) -> Any:
@@ -110,7 +116,7 @@ def sql_name(name: str) -> str:
 def sql_path(path: Path, workspace: Workspace) -> str:
     """Quote a path for DuckDB, which would take *, ? and [ as patterns: such a file gets a plain name."""
     if re.search(r"[*?\[]", str(path)):
-        plain = workspace.folder / f"input-{len(list(workspace.folder.iterdir()))}"
+        plain = workspace.new_path("input")
         plain.symlink_to(path.resolve())
         path = plain
     return sql_text(str(path))

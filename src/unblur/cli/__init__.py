@@ -48,7 +48,18 @@ Order = Annotated[
 Assumed = Annotated[str | None, typer.Option(help="How the release was made, if not as the config says.")]
 
 
-Cluster = Annotated[str | None, typer.Option(help="A Dask cluster that does the work, as in tcp://127.0.0.1:8786.")]
+def _cluster(address: str | None) -> str | None:
+    from unblur.scheduling import check_address
+
+    if address is not None:
+        check_address(address)
+    return address
+
+
+Cluster = Annotated[
+    str | None,
+    typer.Option(help="A Dask cluster that does the work, as in tcp://127.0.0.1:8786.", callback=_cluster),
+]
 
 
 def main() -> Never:

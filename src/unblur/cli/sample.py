@@ -13,7 +13,7 @@ from unblur.cli.screen import MISFIT
 from unblur.cli.times import parse_budget
 from unblur.mechanisms import Order
 from unblur.reading import read_release
-from unblur.sampling import Samples, draw_samples, write_samples
+from unblur.sampling import Samples, check_folder, draw_samples, write_samples
 from unblur.together import Together
 from unblur.words import count
 
@@ -31,6 +31,7 @@ def run(
     encoding: str | None,
 ) -> None:
     """Draw tables, write them, and say what they are."""
+    check_folder(out)
     with progress_bar("reading the release") as show:
         opened = read_release(release, config, encoding=encoding)
         result = attack(
@@ -53,13 +54,17 @@ def run(
             progress=lambda done, of: show(description="drawing tables", completed=done, total=of),
         )
         paths = write_samples(samples, opened, out)
-    print(f"{count(len(paths), 'table')} {_what(samples)}, each as likely as any other")
+    print(describe(samples))
     for reason in () if samples.checked else result.program.relaxed:
         print(f"note: not every one need give this very release: {reason}")
     print(paths[0] if len(paths) == 1 else f"{paths[0]} to {paths[-1].name}")
 
 
-def _what(samples: Samples) -> str:
+def describe(samples: Samples) -> str:
+    """Say in a line what was drawn."""
+    number = len(samples.tables)
+    s = "s" if number == 1 else ""
+    such = f"that fit{s} this release as far as it is known"
     if samples.checked:
-        return "that, anonymized again, give this very release"
-    return "that fit this release as far as it is known"
+        such = f"that, anonymized again, give{s} this very release"
+    return f"{count(number, 'table')} {such}, {'' if number == 1 else 'each '}as likely as any other"

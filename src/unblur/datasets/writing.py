@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from unblur.config import Config
 from unblur.datasets.catalogue import Original, configurations, data_set
 from unblur.datasets.synthetic import SEED, make
+from unblur.engines import no_space
 from unblur.errors import ConfigError, OutputError
 from unblur.output import FORMATS, Outputs, check_rows_target
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 K = 5
 """In the config that is written along."""
+MADE = ("hcup", "clinic")
 
 
 def write_data_set(
@@ -32,9 +34,9 @@ def write_data_set(
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> tuple[int, Path]:
     """Make a synthetic table and write it to a CSV or Parquet file; return its rows and the path of its config."""
-    described = data_set(f"{name}-like" if name in ("hcup", "clinic") else name)
-    if not described.synthetic:
-        raise ConfigError(f"{name}: made are only synthetic tables: hcup-like and clinic-like")
+    if name.removesuffix("-like") not in MADE:
+        raise ConfigError(f"{name}: no synthetic table has this name; made are: {', '.join(MADE)}")
+    described = data_set(f"{name.removesuffix('-like')}-like")
     total = described.rows if rows is None else rows
     check_rows_target(target, [])
     config = target.with_suffix(".toml")
@@ -49,7 +51,8 @@ def write_data_set(
                     done += table.num_rows
                     progress(done, total)
         except OSError as error:
-            raise OutputError(f"{target}: {error.strerror or error}") from error
+            reason = "no space left" if no_space(error) else error.strerror or "the file cannot be written"
+            raise OutputError(f"{target}: {reason}") from error
         outputs.write_text(config, _config(described.stands_for, described.name, seed).to_toml(config.parent))
     return total, config
 
