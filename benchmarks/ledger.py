@@ -45,7 +45,7 @@ def summary() -> str:
         [
             each.what,
             each.against,
-            f"{each.times:,.0f} times as fast" if each.faster else f"{each.times:.2f} times as much",
+            f"{each.times:,.1f} times as fast" if each.faster else f"{each.times:.2f} times as much",
             "" if each.bar is None else f"at {'least' if each.faster else 'most'} {each.bar:,g}",
             verdicts[each.met],
         ]
