@@ -104,7 +104,7 @@ def test_rows_of_many_groups_keep_their_order_on_several_threads(tmp_path: Path,
     if kind == "folder":
         source.mkdir()
     for start in range(0, 100_000, size):
-        file = source / f"{start:06}" if kind == "folder" else source
+        file = source / f"{start:06}.parquet" if kind == "folder" else source
         duckdb.sql(f"COPY (SELECT {columns} FROM range({start}, {start + size}) t(i)) TO '{file}' ({options})")
     with unblur.anonymize(source, config(tmp_path), threads=4) as release:
         assert isinstance(release.table.engine, DuckDBEngine)

@@ -119,7 +119,7 @@ class Attack:
         if most_children is not None:
             children = {attribute: spans for attribute, spans in children.items() if len(spans) <= most_children}
         dropped = []
-        while bound is not None and self._too_much(subject, bound, children):
+        while children and bound is not None and self._too_much(subject, bound, children):
             raw = [attribute for attribute in children if subject.state[attribute] == 1]
             widest = max(raw or children, key=lambda attribute: len(children[attribute]))
             del children[widest]

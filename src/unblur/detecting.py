@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from unblur.attacking import Attack, Target, inference_of
 from unblur.config import Mechanism
@@ -68,7 +68,4 @@ def _findings(release: Release, inference: Inference, records: Records) -> list[
     numbered: list[tuple[int | None, Target]] = list(enumerate(attack.targets()))
     if outliers and not release.config.missing:
         numbered.append((None, outliers))
-    return [
-        replace(find(attack, number, target, records), refinement=count(attack, target, records))
-        for number, target in numbered
-    ]
+    return [find(attack, number, target, records, count(attack, target, records)) for number, target in numbered]

@@ -28,7 +28,7 @@ MOST_VALUES = 2_000_000
 """About how many values of a column are told apart, if all rows have to be looked at."""
 LONG = 1_000_000
 """Of tables with more rows, only some are looked at, unless these leave it open."""
-STRETCHES, STRETCH = 8, 12_500
+STRETCHES, STRETCH = 4, 25_000
 """So many times as many neighbouring rows."""
 FEW = 1_000
 """Fewer filled rows among them say nothing."""

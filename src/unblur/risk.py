@@ -94,8 +94,10 @@ def _mean(numbers: Sequence[float]) -> float:
         return inf
 
 
-def find(attack: Attack, number: int | None, target: Target, records: Records) -> Finding:
-    """State what is published about a class (by its index), or the outliers (None), before the attack."""
+def find(
+    attack: Attack, number: int | None, target: Target, records: Records, refinement: Refinement | None = None
+) -> Finding:
+    """State what is published about a class (by its index), or the outliers (None), and what the attack has left."""
     cells = attack.grid.count_cells(attack.grid.leaves(target.box))
     return Finding(
         None if number is None else number + 1,
@@ -105,7 +107,7 @@ def find(attack: Attack, number: int | None, target: Target, records: Records) -
         cells=cells,
         published=published_solutions(attack.grid.volume(target.box), target.subject.size, records),
         taken_by=() if number is None else tuple(taker + 1 for taker in target.takers),
-        refinement=None,
+        refinement=refinement,
     )
 
 

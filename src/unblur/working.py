@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from unblur.ablation import Ablation, ablate
 from unblur.attacking import Attack, Target
@@ -45,7 +45,7 @@ class Job:
     def run(self, number: Number, seconds: float | None = None) -> Result:
         """Attack one class; an enumeration may take so many seconds."""
         target = self._target(number)
-        finding = replace(self._state(number, target), refinement=self._refine(target, seconds))
+        finding = self._state(number, target, self._refine(target, seconds))
         effects = ablate(self.attack, target, self.records) if self.with_ablation and not finding.basic else None
         return Result(finding, effects)
 
@@ -58,8 +58,8 @@ class Job:
         assert target is not None, "there are no outliers"
         return target
 
-    def _state(self, number: Number, target: Target) -> Finding:
-        finding = find(self.attack, number, target, self.records)
+    def _state(self, number: Number, target: Target, left: Refinement | None = None) -> Finding:
+        finding = find(self.attack, number, target, self.records, left)
         if self.truth is None or (number is None and self.attack.release.config.missing):
             return finding
         placement = self.truth.outliers if number is None else self.truth.classes[number]

@@ -253,7 +253,7 @@ class Sample:
     def find(self, number: int | None) -> Finding:
         """Attack a class, or the outliers, and compare with the truth."""
         target = self.target(number)
-        finding = replace(find(self.attack, number, target, RECORDS), refinement=count(self.attack, target, RECORDS))
+        finding = find(self.attack, number, target, RECORDS, count(self.attack, target, RECORDS))
         return with_truth(finding, self.attack, target, self.truth(number), self.totals, RECORDS)
 
     def target(self, number: int | None) -> Target:
