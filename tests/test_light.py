@@ -7,6 +7,7 @@ from functools import reduce
 from itertools import product
 from math import comb, prod
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -14,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import examples
-from unblur.counting.alone import Kinds
+from unblur.counting.alone import Code, cumulants
 from unblur.counting.certain import Rooms, least_held
 from unblur.counting.exact import ExactCount
-from unblur.counting.light import LONGEST, Light, _combine, _moduli, count_light, forget
+from unblur.counting.light import BITS, Light, _combine, _equal, _moduli, _multipliers, count_light, forget, join, part
 from unblur.counting.problem import Block, Problem
 from unblur.counting.weights import ANY, COMBINATIONS, DISTINCT, Family, Series, solutions
 from unblur.grid import Free
@@ -106,8 +107,8 @@ def test_the_order_of_children_and_attributes_does_not_matter(problem: Problem, 
         other = np.flip(other, axis=axis) if data.draw(st.booleans()) else other
     bound = problem.bound or 0
     forget()
-    one = Light(problem.size, bound, COMBINATIONS.ways, labelled=False).count(blocks)
-    assert count_light(other, problem.size, bound, COMBINATIONS.ways, labelled=False) == one
+    one = Light(problem.size, bound, COMBINATIONS.formula, labelled=False).count(part(blocks))
+    assert count_light(other, problem.size, bound, COMBINATIONS.formula, labelled=False) == one
 
 
 @given(st.lists(st.integers(-(10**40), 10**40), min_size=1, max_size=5))
@@ -115,20 +116,44 @@ def test_remainders_tell_numbers_apart(numbers: list[int]) -> None:
     moduli = _moduli(2 * 10**40 + 1)
     remainders = [np.array([[n % modulus for n in numbers]], dtype=np.uint64) for modulus in moduli]
     assert _combine(remainders, moduli) == [numbers]
-    assert len(_moduli(LONGEST)) == 1
+    assert len(_moduli(2**BITS)) == 1
+
+
+@given(blocks=st.lists(st.integers(0, 10**60), min_size=1, max_size=9))
+def test_long_numbers_are_parted_and_joined_again(blocks: list[int]) -> None:
+    parts = part(np.array(blocks, dtype=object))
+    assert join(parts, len(blocks)).tolist() == blocks
+    assert int(join(parts.sum(axis=0), len(blocks))) == sum(blocks)
+
+
+@given(rows=st.lists(st.tuples(*[st.integers(-2, 2)] * 3), min_size=1), confused=st.booleans())
+def test_equal_rows_are_found_even_if_their_sums_are_confused(rows: list[tuple[int, ...]], confused: bool) -> None:
+    with patch("unblur.counting.light._multipliers", (lambda n: np.ones(n, np.int64)) if confused else _multipliers):
+        first, place = _equal(np.array(rows))
+    assert [rows[first[each]] for each in place] == rows
+    assert len(first) == len(set(rows))
 
 
 @pytest.mark.parametrize("records", ["any", "distinct"])
-@given(cells=st.dictionaries(st.integers(1, 5), st.integers(1, 9), min_size=1, max_size=3), size=st.integers(0, 6))
+@given(cells=st.dictionaries(st.integers(1, 5), st.integers(1, 9), min_size=1, max_size=6), size=st.integers(2, 8))
 @settings(max_examples=examples(40), deadline=None)
 def test_nobody_alone_is_counted_as_cell_by_cell(records: Any, cells: dict[int, int], size: int) -> None:
     family = solutions(records)
     series = Series(family.labelled, size, lambda free: ())
     one_cell = {volume: tuple(0 if n == 1 else family.ways(volume, n) for n in range(size + 1)) for volume in cells}
     expected = series.join([one_cell[volume] for volume, number in cells.items() for _ in range(number)])
-    kinds = Kinds(records, tuple(sorted(cells)), base=16)
-    code = kinds.code(cells, unit=1)
-    assert tuple(kinds.ways(code, n) for n in range(size + 1)) == expected
+    code = Code(records, cumulants(records, size), (64,) * size)
+    number = code.of([sum(number * volume**m for volume, number in cells.items()) for m in range(size + 1)])
+    assert tuple(code.ways(number, n) for n in range(size + 1)) == expected
+    assert all(code.ways(np.array([number], dtype=object), n) == expected[n] for n in range(size + 1))
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+@given(regions=st.lists(st.integers(0, 10**20) | st.integers(0, 9), min_size=1), size=st.integers(0, 9))
+def test_an_array_of_regions_has_the_ways_of_each(kind: str, regions: list[int], size: int) -> None:
+    ways = FAMILIES[kind].formula
+    found = ways(np.array(regions, dtype=object), size) + np.zeros(len(regions), dtype=object)
+    assert found.tolist() == [ways(region, size) for region in regions]
 
 
 @pytest.mark.parametrize("records", ["any", "distinct"])

@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from math import prod
 
 from unblur.arx.inference import ArxInference
@@ -38,6 +37,8 @@ MOST_BLOCKS = 5_000
 """A problem of more children of a node, or more blocks, is made smaller: the constraint of the widest is dropped."""
 EFFORT = 30_000_000
 """So many steps, about half a second, may be spent on counting a class; beyond, constraints are dropped likewise."""
+_Part = tuple[Block, int, int, Box]
+"""A part of a piece in its first attributes: the children it lies in, volume, cells, and spans."""
 
 
 def inference_of(mechanism: Mechanism, release: Release, order: Order = "sound") -> Inference:
@@ -150,14 +151,25 @@ class Attack:
         """Part what is free of a box into blocks."""
         if not children and not taken:
             return {(): self.grid.measure([box])}
-        pieces: dict[Block, list[Box]] = defaultdict(list)
+        parts: dict[tuple[int, Span], list[_Part]] = {}
+        found: dict[Block, list[tuple[int, int, Box]]] = defaultdict(list)
         for piece in self.grid.pieces(box, taken):
-            for choice in product(*(_parts(piece[attribute], spans) for attribute, spans in children.items())):
-                block = list(piece)
-                for attribute, (_, span) in zip(children, choice, strict=True):
-                    block[attribute] = span
-                pieces[tuple(child for child, _ in choice)].append(tuple(block))
-        return {block: self.grid.measure(found) for block, found in pieces.items()}
+            cut: list[_Part] = [((), 1, 1, ())]
+            for place in enumerate(piece):
+                if place not in parts:
+                    parts[place] = list(self._parts(*place, children.get(place[0])))
+                cut = [(b + d, v * w, m * n, x + y) for b, v, m, x in cut for d, w, n, y in parts[place]]
+            for block, volume, cells, part in cut:
+                found[block].append((volume, cells, part))
+        return {block: _joined(pieces) for block, pieces in found.items()}
+
+    def _parts(self, attribute: int, whole: Span, children: Sequence[Span] | None) -> Iterator[_Part]:
+        """Part a span among the children that it overlaps."""
+        for child, (a, b) in enumerate([whole] if children is None else children):
+            span = max(a, whole[0]), min(b, whole[1])
+            if span[0] < span[1]:
+                block = () if children is None else (child,)
+                yield block, self.grid.axis_volume(attribute, span), span[1] - span[0], (span,)
 
     @cached_property
     def overlaps(self) -> list[list[int]]:
@@ -179,7 +191,6 @@ class Attack:
         return estimated_work(subject.size, bound, fanouts, k) > self.effort
 
 
-def _parts(whole: Span, children: Sequence[Span]) -> list[tuple[int, Span]]:
-    """Part a span among the children that it overlaps."""
-    cut = ((child, (max(a, whole[0]), min(b, whole[1]))) for child, (a, b) in enumerate(children))
-    return [(child, (a, b)) for child, (a, b) in cut if a < b]
+def _joined(pieces: Sequence[tuple[int, int, Box]]) -> Free:
+    volumes, cells, boxes = zip(*pieces, strict=True)
+    return Free(sum(volumes), sum(cells), boxes)

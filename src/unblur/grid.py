@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise, product
-from math import prod
+from math import gcd, prod
 from typing import Protocol, overload
 
 import numpy as np
@@ -59,6 +59,10 @@ class Grid:
     def volume(self, box: Box) -> int:
         """Count the raw records that fit in a box."""
         return prod(axis.volume(span) for axis, span in zip(self._axes, box, strict=True))
+
+    def axis_volume(self, attribute: int, span: Span) -> int:
+        """Count the raw values of an attribute in a span."""
+        return self._axes[attribute].volume(span)
 
     def count_cells(self, box: Box) -> int:
         """Count the cells of a box."""
@@ -116,8 +120,8 @@ class Grid:
 
     def cell_volumes(self, free: Free) -> Counter[int]:
         """Count the free cells of each volume."""
-        if self._even is not None:
-            return Counter({self._even: free.cells} if free.cells else {})
+        if self.is_even:
+            return Counter({self.unit: free.cells} if free.cells else {})
         result: Counter[int] = Counter()
         for piece in free.pieces:
             volumes = Counter({1: 1})
@@ -126,11 +130,38 @@ class Grid:
             result.update(volumes)
         return result
 
+    def power_sums(self, free: Free, highest: int) -> list[int]:
+        """Add up the powers 0, 1, 2, … of the volumes of the free cells, without listing them."""
+        result = [0] * (highest + 1)
+        for piece in free.pieces:
+            sums = [self._power_sums(attribute, span, highest) for attribute, span in enumerate(piece)]
+            result = [total + prod(each) for total, *each in zip(result, *sums, strict=True)]
+        return result
+
+    def _power_sums(self, attribute: int, span: Span, highest: int) -> list[int]:
+        key = (attribute, span, highest)
+        if key not in self._sums:
+            lengths = self._axes[attribute].lengths_in(span)
+            self._sums[key] = [sum(n * length**m for length, n in lengths.items()) for m in range(highest + 1)]
+        return self._sums[key]
+
     @cached_property
-    def _even(self) -> int | None:
-        """The volume of every cell; None if they differ."""
-        lengths = [axis.lengths_in(axis.span(axis.tree.height, 0)) for axis in self._axes]
-        return prod(next(iter(each)) for each in lengths) if all(len(each) == 1 for each in lengths) else None
+    def _sums(self) -> dict[tuple[int, Span, int], list[int]]:
+        return {}
+
+    @cached_property
+    def unit(self) -> int:
+        """A volume that goes into that of every cell: where they are all alike, their volume."""
+        return prod(gcd(*each) for each in self._lengths)
+
+    @cached_property
+    def is_even(self) -> bool:
+        """Whether all cells have the same volume."""
+        return all(len(each) == 1 for each in self._lengths)
+
+    @cached_property
+    def _lengths(self) -> list[Counter[int]]:
+        return [axis.lengths_in(axis.span(axis.tree.height, 0)) for axis in self._axes]
 
     @cached_property
     def _axes(self) -> list[_Axis]:

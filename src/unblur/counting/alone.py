@@ -1,101 +1,114 @@
 """Placements in which no cell holds exactly one record: what remains if nobody stands alone.
 
-Cells of the same volume are alike. Let `N` cells have volume `v` each; choose `j` cells that hold one record each,
-whatever the others hold, and take them away again and again (inclusion and exclusion):
+A cell of volume `v` has `v^n` ways to take `n` records in turn (`v (v - 1) …` if they are distinct), and none for
+`n = 1`. Cells side by side multiply the generating functions `e^(vx) - vx`, or `(1 + x)^v - vx`; so the logarithms of
+these add up, and with them their coefficients times `n!`, the *cumulants*. A cumulant is a polynomial in `v`:
 
-    sum over j of (-1)^j C(N, j) v^j ways((N - j) v, n - j)    (times n! / (n - j)! if records are told apart)
+    - sum over j of C(n, j) (j - 1)! (-1)^(n - j) c(n - j, m - j) j^(m - j), the coefficient at v^m
 
-Where cells have several volumes, a region is told by how many of each it has: the digits of one whole number, so that
-it adds up over disjoint regions.
+with Stirling's numbers `c` (of the first kind, unsigned) for distinct records; for any, only `m = n` is left of it. So
+all that matters of a region is the sum of the first powers of its cells' volumes: the digits of one whole number, which
+adds up over disjoint regions. Where all cells are alike their number will do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from math import comb, gcd, nan, perm
+from functools import cache, lru_cache
+from math import comb, factorial, nan
+from typing import Any
 
 from unblur.counting.exact import ExactCount
 from unblur.counting.problem import Problem, Records
-from unblur.counting.weights import Family, Series, solutions
-from unblur.grid import Box, Free, Grid
+from unblur.counting.weights import Family, solutions
+from unblur.grid import Grid
 
-MOST_KINDS = 4
-"""With cells of more volumes than this, telling them apart takes longer than it saves."""
-MOST_REMEMBERED = 100_000
+MOST_REMEMBERED = 1_000
+STEP = 16
+"""Digits take so many bits, or a multiple of it: like classes then have like codes."""
 
 
 @dataclass(frozen=True)
-class Kinds:
-    """The volumes that cells have, and the base in which their numbers are told."""
+class Code:
+    """Tells a region by one number, of whose digits its cumulants are sums."""
 
     records: Records
-    volumes: tuple[int, ...]
-    base: int
-    """More than there are cells of any volume."""
+    rows: tuple[tuple[int, ...], ...]
+    """For each digit, the cumulants that it adds, for 0, 1, 2, … records."""
+    widths: tuple[int, ...]
+    """How many bits each digit takes; the last one has no end."""
 
-    def code(self, cells: Mapping[int, int], unit: int) -> int:
-        """Tell by one number how many cells there are of each volume, which is told in units."""
-        return sum(cells.get(volume * unit, 0) * self.base**place for place, volume in enumerate(self.volumes))
+    def of(self, digits: Sequence[int]) -> int:
+        """Write the number."""
+        code = 0
+        for digit, width in zip(digits[::-1], (0, *self.widths[::-1]), strict=True):
+            code = code << width | digit
+        return code
 
-    def ways(self, code: int, n: int) -> int:
-        """Count the ways to place n records in a region so that nobody is alone."""
-        return _ways(self, code, len(self.volumes), n)
+    def ways(self, code: Any, n: int) -> Any:
+        """Count the ways to place n records so that nobody is alone in a region, or in each of an array of regions."""
+        digits = []
+        for width in self.widths:
+            digits.append(code & (1 << width) - 1)
+            code = code >> width
+        told = list(zip(self.rows, (*digits, code), strict=True))
+        cumulants = [sum(row[m] * digit for row, digit in told if row[m]) for m in range(n + 1)]
+        ways: list[Any] = [1]
+        for m in range(1, n + 1):
+            ways.append(sum(comb(m - 1, j - 1) * cumulants[j] * ways[m - j] for j in range(2, m + 1) if m - j != 1))
+        return ways[n] // factorial(n) if self.records == "distinct" else ways[n]
 
 
 def count_nobody_alone(problem: Problem, grid: Grid, records: Records) -> int:
     """Count the raw data sets in which no cell holds exactly one record."""
-    cells = {free.pieces: grid.cell_volumes(free) for free in problem.free.values()}
-    volumes = sorted(set().union(*cells.values()))
-    if len(volumes) > MOST_KINDS:
-        return ExactCount(problem, _series(problem.size, cells, records)).count()
+    if problem.size == 1:
+        return 0
     # Where records are told apart, so many times as large cells have so many times the ways for each of them.
-    unit = gcd(*volumes) or 1 if records == "any" else 1
-    free_cells = sum(free.cells for free in problem.free.values())
-    base = 2 ** free_cells.bit_length() if len(volumes) > 1 else 1
-    kinds = Kinds(records, tuple(volume // unit for volume in volumes), base)
-    codes = {pieces: kinds.code(found, unit) for pieces, found in cells.items()}
-    labelled = solutions(records).labelled
-    family = Family(labelled, lambda free: codes[free.pieces], kinds.ways, log2=lambda code, n: nan)
+    unit = grid.unit if records == "any" else 1
+    rows = cumulants(records, problem.size)
+    if grid.is_even:
+        digits = {free.pieces: (free.cells,) for free in problem.free.values()}
+        code = _code(records, (_at(rows, grid.unit // unit),), ())
+    else:
+        powers = [m for m, row in enumerate(rows) if any(row)]
+        found = {free.pieces: grid.power_sums(free, problem.size) for free in problem.free.values()}
+        digits = {pieces: tuple(sums[m] // unit**m for m in powers) for pieces, sums in found.items()}
+        widths = tuple(-(-sum(each).bit_length() // STEP) * STEP for each in zip(*digits.values(), strict=True))
+        code = _code(records, tuple(rows[m] for m in powers), widths[:-1])
+    codes = {pieces: code.of(each) for pieces, each in digits.items()}
+    family = Family(solutions(records).labelled, lambda free: codes[free.pieces], code.ways, log2=lambda code, n: nan)
     return int(unit**problem.size) * ExactCount(problem, family).count()
 
 
-def _series(size: int, cells: Mapping[tuple[Box, ...], Mapping[int, int]], records: Records) -> Series:
-    """Weights that are told number by number, for cells of many volumes."""
-    ways = solutions(records).formula
-
-    def one(free: Free) -> tuple[int, ...]:
-        return series.join(
-            [
-                series.power(tuple(0 if n == 1 else ways(volume, n) for n in range(size + 1)), times)
-                for volume, times in cells[free.pieces].items()
-            ]
-        )
-
-    series = Series(solutions(records).labelled, size, one)
-    return series
+@lru_cache(maxsize=MOST_REMEMBERED)
+def _code(records: Records, rows: tuple[tuple[int, ...], ...], widths: tuple[int, ...]) -> Code:
+    """The same code is the same object, by which counts are remembered."""
+    return Code(records, rows, widths)
 
 
 @lru_cache(maxsize=MOST_REMEMBERED)
-def _ways(kinds: Kinds, code: int, volumes: int, n: int) -> int:
-    if volumes == 1:
-        return _equal_cells(kinds.records, kinds.volumes[0], code, n)
-    cells, rest = divmod(code, kinds.base ** (volumes - 1))
-    volume = kinds.volumes[volumes - 1]
-    return sum(
-        _equal_cells(kinds.records, volume, cells, j)
-        * _ways(kinds, rest, volumes - 1, n - j)
-        * (comb(n, j) if kinds.records == "any" else 1)
-        for j in range(n + 1)
-    )
+def cumulants(records: Records, size: int) -> tuple[tuple[int, ...], ...]:
+    """For each power of a cell's volume, what it adds to the cumulants for 0, 1, 2, … records."""
+    rows = [[0] * (size + 1) for _ in range(size + 1)]
+    for n in range(2, size + 1):
+        for m in range(1, n + 1) if records == "distinct" else [n]:
+            for j in range(1, m + 1):
+                number = comb(n, j) * factorial(j - 1) * _stirling(n - j, m - j) * int(j ** (m - j))
+                rows[m][n] += number if (n - j) % 2 else -number
+        if records == "distinct":
+            rows[1][n] += factorial(n - 1) if n % 2 else -factorial(n - 1)
+    return tuple(map(tuple, rows))
 
 
-@lru_cache(maxsize=MOST_REMEMBERED)
-def _equal_cells(records: Records, volume: int, cells: int, n: int) -> int:
-    """Count them for cells of one volume."""
-    family, total = solutions(records), 0
-    for j in range(min(n, cells) + 1):
-        single = comb(cells, j) * volume**j * (perm(n, j) if family.labelled else 1)
-        total += (-1) ** j * single * family.ways((cells - j) * volume, n - j)
-    return total
+def _at(rows: tuple[tuple[int, ...], ...], volume: int) -> tuple[int, ...]:
+    """The cumulants of a cell of so large a volume."""
+    return tuple(sum(number * volume**m for m, number in enumerate(column)) for column in zip(*rows, strict=True))
+
+
+@cache
+def _stirling(n: int, k: int) -> int:
+    """The permutations of n things that have k cycles."""
+    if n == k:
+        return 1
+    return _stirling(n - 1, k - 1) + (n - 1) * _stirling(n - 1, k) if k > 0 else 0

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unblur.counting.deadline import check
-from unblur.counting.light import LONGEST, count_light
+from unblur.counting.light import count_light
 from unblur.counting.problem import Block, Problem
 from unblur.counting.spread import Outside, Spread, Term, weight_table
 from unblur.counting.weights import Family, Weights
@@ -128,8 +128,7 @@ class ExactCount:
         """Count by arrays: much faster, but only where a region is a number and no block is given."""
         unit = (gcd(*self._regions.values()) or 1) if family.scales else 1
         numbers = {block: number // unit for block, number in self._regions.items()}
-        dtype = np.int64 if sum(numbers.values()) < LONGEST else object
-        blocks = np.zeros(self.problem.fanouts, dtype=dtype)
+        blocks = np.zeros(self.problem.fanouts, dtype=object)
         for block, number in numbers.items():
             blocks[block] = number
         size = self.problem.size

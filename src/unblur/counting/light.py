@@ -1,9 +1,9 @@
 """Placements without a heavy child, counted with machine integers: many terms at a time, no records told in advance.
 
 The inclusion and exclusion is that of `exact`, laid out as arrays. A region is a whole number (its volume, its cells,
-or a code of several such numbers) that adds up over disjoint regions. A term chooses a heavy child in each of n
-attributes; its row has the 2^n regions inside and outside of them. Equal rows are counted once, with the number of
-their terms.
+or a code of several such numbers) that adds up over disjoint regions; if it is long it is parted into several, which do
+so, too. A term chooses a heavy child in each of n attributes; its row has the 2^n regions inside and outside of them.
+Equal rows are counted once, with the number of their terms.
 
 How many ways there are to place a few records outside is found modulo 2^64, where arrays just wrap around, and, if the
 numbers may be longer, modulo as many primes as tell them apart (Chinese remainders). All operations are sums and
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from itertools import combinations
-from math import comb, prod
+from math import comb, isqrt, prod
 from operator import mul
 from typing import Any
 
@@ -25,26 +25,47 @@ from numpy.typing import NDArray
 
 from unblur.counting.deadline import check
 
-Numbers = NDArray[Any]
-"""Whole numbers: of the machine, or Python's if they are too long for it."""
+Numbers = NDArray[np.int64]
 Words = NDArray[np.uint64]
-Ways = Callable[[int, int], int]
+Ways = Callable[[Any, int], Any]
+"""How many ways there are to place n records in a region, or in each of an array of Python's numbers."""
 WORD = 2**64
-LONGEST = 2**62
-"""Larger regions are Python's numbers."""
+BITS = 62
+"""Bits of the longest number that regions are told by."""
 MOST_REMEMBERED = 20_000
 """How many counts to remember: many classes of a release are alike."""
+FEW_ROWS = 200
+"""So many rows may be equal without being looked at."""
 FEW_NUMBERS = 5_000
 MOST_NUMBERS = 1_000_000
 """How many numbers to hold at a time: for all terms at once to be worth it, and at most."""
 
 
-def count_light(blocks: Numbers, size: int, bound: int, ways: Ways, *, labelled: bool) -> int:
+def count_light(blocks: NDArray[Any], size: int, bound: int, ways: Ways, *, labelled: bool) -> int:
     """Count, for blocks with an axis per attribute; classes that differ only in the order of children are alike."""
-    if blocks.dtype == object:
-        return Light(size, bound, ways, labelled).count(blocks)
-    ordered = _ordered(blocks)
+    ordered = _ordered(part(blocks))
     return _remembered(ordered.shape, ordered.tobytes(), size, bound, ways, labelled)
+
+
+def part(blocks: NDArray[Any]) -> Numbers:
+    """Part the number of each block into several, along an axis of their own, so that no sum is too long."""
+    longest, width = int(blocks.sum()).bit_length(), _width(blocks.size)
+    if longest <= BITS:
+        return blocks.astype(np.int64)[..., None]
+    return np.stack([(blocks >> low & (1 << width) - 1).astype(np.int64) for low in range(0, longest, width)], axis=-1)
+
+
+def join(rows: Numbers, blocks: int) -> NDArray[Any]:
+    """Make Python's numbers again."""
+    result = rows[..., 0].astype(object)
+    for place in range(1, rows.shape[-1]):
+        result = result + (rows[..., place].astype(object) << place * _width(blocks))
+    return result
+
+
+def _width(blocks: int) -> int:
+    """How many bits a number may have so that so many of them add up."""
+    return BITS - blocks.bit_length()
 
 
 @lru_cache(maxsize=MOST_REMEMBERED)
@@ -60,13 +81,13 @@ def forget() -> None:
 
 def _ordered(blocks: Numbers) -> Numbers:
     """Put children, then attributes, in the order of what is free in them."""
-    sums = []
-    for axis in range(blocks.ndim):
-        free = blocks.sum(axis=tuple(other for other in range(blocks.ndim) if other != axis))
-        order = free.argsort(kind="stable")
+    attributes, sums = range(blocks.ndim - 1), []
+    for axis in attributes:
+        free = blocks.sum(axis=tuple(other for other in attributes if other != axis)).tolist()
+        order = sorted(range(len(free)), key=free.__getitem__)
         blocks = blocks.take(order, axis=axis)
-        sums.append(free[order].tolist())
-    return blocks.transpose(sorted(range(blocks.ndim), key=sums.__getitem__))
+        sums.append([free[child] for child in order])
+    return blocks.transpose(*sorted(attributes, key=sums.__getitem__), blocks.ndim - 1)
 
 
 @dataclass(frozen=True)
@@ -84,12 +105,13 @@ class Light:
     """Whether records are told apart."""
 
     def count(self, blocks: Numbers) -> int:
-        """Count, for blocks with an axis per attribute."""
+        """Count, for blocks with an axis per attribute, and one for the parts of a number."""
         if not self.slack:
             return self._without_slack(blocks)
-        if prod(map(int, blocks.shape)) * (self.slack + 2) ** blocks.ndim <= FEW_NUMBERS:
+        *fanouts, _ = blocks.shape
+        if prod(fanouts) * (self.slack + 2) ** len(fanouts) <= FEW_NUMBERS:
             return self._add_up(_terms(blocks, None))
-        return sum(self._add_up(_terms(blocks, chosen)) for chosen in range(blocks.ndim + 1))
+        return sum(self._add_up(_terms(blocks, chosen)) for chosen in range(len(fanouts) + 1))
 
     @property
     def slack(self) -> int:
@@ -97,21 +119,26 @@ class Light:
         return self.size - self.bound
 
     def _without_slack(self, blocks: Numbers) -> int:
-        """A heavy child would hold all records: only the regions inside matter."""
-        inside, signs = blocks, np.ones((), dtype=np.int64)
-        for axis in range(blocks.ndim):
-            inside = np.concatenate([inside, inside.sum(axis=axis, keepdims=True)], axis=axis)
-            signs = np.multiply.outer(signs, np.array([-1] * blocks.shape[axis] + [1]))
-        regions, place = np.unique(inside.ravel(), return_inverse=True)
-        times = np.bincount(place, weights=signs.ravel())
-        return sum(
-            int(n) * self.ways(region, self.size) for region, n in zip(regions.tolist(), times, strict=True) if n
-        )
+        """A heavy child would hold all records: only the regions inside matter.
+
+        A row is what is inside of the choices so far, by the children of the attributes to come.
+        """
+        *fanouts, parts = blocks.shape
+        rows, times = blocks.reshape(1, -1), np.ones(1, dtype=np.int64)
+        for children in fanouts:
+            length = rows.shape[1] // children
+            each = rows.reshape(len(rows), children, length)
+            rows = np.concatenate([each.sum(axis=1, keepdims=True), each], axis=1).reshape(-1, length)
+            times = np.multiply.outer(times, [1] + [-1] * children).ravel()
+            if len(rows) > FEW_ROWS or length == parts:
+                rows, times = _merge(rows, times)
+        ways = self.ways(join(rows, prod(fanouts)), self.size)
+        return int((times.astype(object) * ways).sum())
 
     def _add_up(self, terms: _Terms) -> int:
         """Add up what terms stand for."""
         if not terms.places:
-            return self.ways(terms.whole, self.size)
+            return int(self.ways(terms.whole, self.size))
         if not len(terms.rows):  # they cancel
             return 0
         most = min(self.size, self.slack * terms.places)
@@ -235,8 +262,6 @@ class _Terms:
 
 def _terms(blocks: Numbers, chosen: int | None) -> _Terms:
     """List the terms that choose a child in so many attributes; None for all terms, choosing or not in each."""
-    if blocks.dtype == object:
-        return _list_terms(blocks, chosen)
     return _remembered_terms(blocks.shape, blocks.tobytes(), chosen)
 
 
@@ -247,30 +272,53 @@ def _remembered_terms(shape: tuple[int, ...], blocks: bytes, chosen: int | None)
 
 
 def _list_terms(blocks: Numbers, chosen: int | None) -> _Terms:
-    places = blocks.ndim if chosen is None else chosen
-    found = [_regions(blocks, each, chosen is None) for each in combinations(range(blocks.ndim), places)]
-    all_rows = np.concatenate([rows for rows, _ in found])
+    *fanouts, parts = blocks.shape
+    places = len(fanouts) if chosen is None else chosen
+    found = [_regions(blocks, each, chosen is None) for each in combinations(range(len(fanouts)), places)]
+    regions = np.concatenate([regions for regions, _ in found]).reshape(-1, parts)
     signs = np.concatenate([signs for _, signs in found])
-    regions, place = np.unique(all_rows, return_inverse=True)
-    rows, equal = np.unique(place.reshape(all_rows.shape), axis=0, return_inverse=True)
-    times = np.bincount(equal.ravel(), weights=signs).astype(np.int64)
-    rows, times = rows[times != 0], times[times != 0]
+    first, place = _equal(regions)
+    rows, times = _merge(place.reshape(len(signs), -1), signs)
+    order = rows[:, 0].argsort(kind="stable")
+    rows, times = rows[order], times[order]
     inside, starts = np.unique(rows[:, 0], return_index=True)
-    listed = regions.tolist()
-    return _Terms(places, int(blocks.sum()), len(signs), listed, rows, times, [listed[i] for i in inside], starts)
+    whole = join(blocks.reshape(-1, parts).sum(axis=0), prod(fanouts))
+    listed = join(regions[first], prod(fanouts)).tolist()
+    return _Terms(places, int(whole), len(signs), listed, rows, times, [listed[i] for i in inside], starts)
 
 
-def _regions(blocks: Numbers, attributes: tuple[int, ...], none_too: bool) -> tuple[Numbers, NDArray[np.int64]]:
+def _regions(blocks: Numbers, attributes: tuple[int, ...], none_too: bool) -> tuple[Numbers, Numbers]:
     """Per choice of a child in each of these attributes, or of none, the regions inside and outside; and the signs."""
-    others = tuple(axis for axis in range(blocks.ndim) if axis not in attributes)
-    regions: Numbers = blocks.sum(axis=others)
+    others = tuple(axis for axis in range(blocks.ndim - 1) if axis not in attributes)
+    regions: Numbers = np.moveaxis(blocks.sum(axis=others), -1, 0)
     signs = np.ones(1, dtype=np.int64)
-    for axis in range(len(attributes)):
+    for axis in range(1, len(attributes) + 1):
         whole = regions.sum(axis=axis, keepdims=True)
         inside = np.concatenate([whole, regions], axis=axis) if none_too else regions
         regions = np.stack([inside, whole - inside], axis=-1)
         signs = np.multiply.outer(signs, [1] * none_too + [-1] * (regions.shape[axis] - none_too)).ravel()
-    return np.reshape(regions, (-1, 1 << len(attributes))), signs
+    return np.moveaxis(regions, 0, -1).reshape(len(signs), 1 << len(attributes), -1), signs
+
+
+def _merge(rows: Numbers, times: Numbers) -> tuple[Numbers, Numbers]:
+    """Equal rows become one, with the sum of their times; those that cancel go."""
+    first, place = _equal(rows)
+    sums = np.bincount(place, weights=times).astype(np.int64)
+    return rows[first[sums != 0]], sums[sums != 0]
+
+
+def _equal(rows: Numbers) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Where each row occurs first, and which of these it equals."""
+    _, first, place = np.unique(rows @ _multipliers(rows.shape[1]), return_index=True, return_inverse=True)
+    if not np.array_equal(rows[first[place]], rows):  # two different rows may have the same sum, but hardly ever do
+        _, first, place = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    return first, place.ravel()
+
+
+@lru_cache(maxsize=100)
+def _multipliers(number: int) -> Numbers:
+    """Odd numbers without a pattern; sums wrap around."""
+    return np.random.default_rng(0).integers(-(2**62), 2**62, number, dtype=np.int64) | 1
 
 
 def _subsets(first: int, end: int) -> Iterator[tuple[int, ...]]:
@@ -289,10 +337,8 @@ def _moduli(bound: int) -> list[int]:
 @lru_cache
 def _prime_below(number: int) -> int:
     """Find the next smaller prime."""
-    candidate = number - 1
-    while any(candidate % divisor == 0 for divisor in range(2, int(candidate**0.5) + 1)):
-        candidate -= 1
-    return candidate
+    divisors = np.arange(2, isqrt(number) + 1)
+    return next(candidate for candidate in range(number - 1, 1, -1) if (candidate % divisors).all())
 
 
 def _remainder(numbers: Words, modulus: int) -> Words:

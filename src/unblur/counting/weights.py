@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial, reduce
-from math import comb, inf, log, log1p, log2, pi
+from math import comb, factorial, inf, log, log1p, log2, pi
 from operator import mul
 from typing import Any, Protocol
 
@@ -60,7 +60,8 @@ class Family:
 
     labelled: bool
     measure: Callable[[Free], int]
-    formula: Callable[[int, int], int]
+    formula: Callable[[Any, int], Any]
+    """For a region, or for each of an array of them."""
     log2: Callable[[int, int], float]
     """The logarithm of the formula, without the number itself."""
     scales: bool = False
@@ -76,7 +77,7 @@ class Family:
         return whole - part
 
     def ways(self, region: int, n: int) -> int:
-        return self.formula(region, n)
+        return int(self.formula(region, n))
 
     def count(self, region: int, n: int) -> Count:
         """Count the ways to place n records in a region; many records may make a number too long to write down."""
@@ -89,15 +90,21 @@ def _count(family: Family, region: int, n: int) -> Count:
     return Count(family.log2(region, n), None, partial(family.formula, region, n))
 
 
-def _power(volume: int, n: int) -> int:
-    return int(volume**n)
+def _power(volume: Any, n: int) -> Any:
+    return volume**n
 
 
-def _multisets(cells: int, n: int) -> int:
-    return comb(cells + n - 1, n) if cells else int(n == 0)
+def _subsets(volume: Any, n: int) -> Any:
+    if isinstance(volume, int):
+        return comb(volume, n)
+    return reduce(mul, (volume - i for i in range(n)), 1) // factorial(n)
 
 
-DISTINCT = Family(labelled=False, measure=lambda free: free.volume, formula=comb, log2=lambda v, n: log2_comb(v, n))
+def _multisets(cells: Any, n: int) -> Any:
+    return _subsets(cells + (n - 1), n) if n else 1
+
+
+DISTINCT = Family(labelled=False, measure=lambda free: free.volume, formula=_subsets, log2=lambda v, n: log2_comb(v, n))
 ANY = Family(
     labelled=True,
     measure=lambda free: free.volume,
