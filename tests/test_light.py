@@ -115,7 +115,7 @@ def test_the_order_of_children_and_attributes_does_not_matter(problem: Problem, 
 def test_remainders_tell_numbers_apart(numbers: list[int]) -> None:
     moduli = _moduli(2 * 10**40 + 1)
     remainders = [np.array([[n % modulus for n in numbers]], dtype=np.uint64) for modulus in moduli]
-    assert _combine(remainders, moduli) == [numbers]
+    assert _combine(remainders, moduli).tolist() == [numbers]
     assert len(_moduli(2**BITS)) == 1
 
 

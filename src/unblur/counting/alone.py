@@ -1,23 +1,31 @@
 """Placements in which no cell holds exactly one record: what remains if nobody stands alone.
 
-A cell of volume `v` has `v^n` ways to take `n` records in turn (`v (v - 1) …` if they are distinct), and none for
-`n = 1`. Cells side by side multiply the generating functions `e^(vx) - vx`, or `(1 + x)^v - vx`; so the logarithms of
-these add up, and with them their coefficients times `n!`, the *cumulants*. A cumulant is a polynomial in `v`:
+Let `N` cells have the same volume `v`; choose `j` cells that hold one record each, whatever the others hold, and take
+them away again and again (inclusion and exclusion):
 
-    - sum over j of C(n, j) (j - 1)! (-1)^(n - j) c(n - j, m - j) j^(m - j), the coefficient at v^m
+    sum over j of (-1)^j C(N, j) v^j ways((N - j) v, n - j)    (times n! / (n - j)! if records are told apart)
 
-with Stirling's numbers `c` (of the first kind, unsigned) for distinct records; for any, only `m = n` is left of it. So
-all that matters of a region is the sum of the first powers of its cells' volumes: the digits of one whole number, which
-adds up over disjoint regions. Where all cells are alike their number will do.
+Where cells have several volumes: `n` records can be put one by one into a cell in `v^n` ways (`v (v - 1) …` if they are
+distinct), and in none for `n = 1`. Cells side by side multiply the generating functions `e^(vx) - vx`, or
+`(1 + x)^v - vx`. So their logarithms add up, and the coefficients of these times `n!`, the *cumulants*, too. They are
+polynomials in `v`; at `v^m` stands
+
+    - sum over j of C(n, j) (j - 1)! (-1)^(n - j) c(n - j, m - j) j^(m - j)    (-(-1)^n (n - 1)! more for m = 1)
+
+with Stirling's numbers `c` of the first kind, unsigned; if records are told apart, only `m = n` is left of it. So all
+that matters of a region are the sums of the powers of its cells' volumes: the digits of one whole number, which adds up
+over disjoint regions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from math import comb, factorial, nan
 from typing import Any
+
+import numpy as np
 
 from unblur.counting.exact import ExactCount
 from unblur.counting.problem import Problem, Records
@@ -66,19 +74,35 @@ def count_nobody_alone(problem: Problem, grid: Grid, records: Records) -> int:
         return 0
     # Where records are told apart, so many times as large cells have so many times the ways for each of them.
     unit = grid.unit if records == "any" else 1
-    rows = cumulants(records, problem.size)
     if grid.is_even:
-        digits = {free.pieces: (free.cells,) for free in problem.free.values()}
-        code = _code(records, (_at(rows, grid.unit // unit),), ())
+        codes = {free.pieces: free.cells for free in problem.free.values()}
+        ways = _in_equal_cells(records, grid.unit // unit)
     else:
+        rows = cumulants(records, problem.size)
         powers = [m for m, row in enumerate(rows) if any(row)]
-        found = {free.pieces: grid.power_sums(free, problem.size) for free in problem.free.values()}
-        digits = {pieces: tuple(sums[m] // unit**m for m in powers) for pieces, sums in found.items()}
-        widths = tuple(-(-sum(each).bit_length() // STEP) * STEP for each in zip(*digits.values(), strict=True))
-        code = _code(records, tuple(rows[m] for m in powers), widths[:-1])
-    codes = {pieces: code.of(each) for pieces, each in digits.items()}
-    family = Family(solutions(records).labelled, lambda free: codes[free.pieces], code.ways, log2=lambda code, n: nan)
+        sums = {free.pieces: grid.power_sums(free, problem.size) for free in problem.free.values()}
+        digits = {pieces: [found[m] // unit**m for m in powers] for pieces, found in sums.items()}
+        widths = [-(-sum(each).bit_length() // STEP) * STEP for each in zip(*digits.values(), strict=True)]
+        code = _code(records, tuple(rows[m] for m in powers), tuple(widths[:-1]))
+        codes, ways = {pieces: code.of(each) for pieces, each in digits.items()}, code.ways
+    family = Family(solutions(records).labelled, lambda free: codes[free.pieces], ways, log2=lambda code, n: nan)
     return int(unit**problem.size) * ExactCount(problem, family).count()
+
+
+@lru_cache(maxsize=MOST_REMEMBERED)
+def _in_equal_cells(records: Records, volume: int) -> Callable[[Any, int], Any]:
+    """Tell how to count for so many cells of one volume, or for each of an array of such numbers."""
+    family = solutions(records)
+
+    def ways(cells: Any, n: int) -> Any:
+        total, single = 0, 1
+        for j in range(n + 1):
+            others = max(cells - j, 0) if isinstance(cells, int) else np.maximum(cells - j, 0)
+            total = total + single * family.formula(others * volume, n - j)
+            single = -single * (cells - j) // (j + 1) * (volume * (n - j if family.labelled else 1))
+        return total
+
+    return ways
 
 
 @lru_cache(maxsize=MOST_REMEMBERED)
@@ -90,20 +114,22 @@ def _code(records: Records, rows: tuple[tuple[int, ...], ...], widths: tuple[int
 @lru_cache(maxsize=MOST_REMEMBERED)
 def cumulants(records: Records, size: int) -> tuple[tuple[int, ...], ...]:
     """For each power of a cell's volume, what it adds to the cumulants for 0, 1, 2, … records."""
-    rows = [[0] * (size + 1) for _ in range(size + 1)]
-    for n in range(2, size + 1):
+    columns = [_cumulant(records, n) + (0,) * (size - n) for n in range(size + 1)]
+    return tuple(zip(*columns, strict=True))
+
+
+@lru_cache(maxsize=MOST_REMEMBERED)
+def _cumulant(records: Records, n: int) -> tuple[int, ...]:
+    """The coefficients of a cell's cumulant at the powers of its volume."""
+    numbers = [0] * (n + 1)
+    if n > 1:
         for m in range(1, n + 1) if records == "distinct" else [n]:
             for j in range(1, m + 1):
                 number = comb(n, j) * factorial(j - 1) * _stirling(n - j, m - j) * int(j ** (m - j))
-                rows[m][n] += number if (n - j) % 2 else -number
+                numbers[m] += number if (n - j) % 2 else -number
         if records == "distinct":
-            rows[1][n] += factorial(n - 1) if n % 2 else -factorial(n - 1)
-    return tuple(map(tuple, rows))
-
-
-def _at(rows: tuple[tuple[int, ...], ...], volume: int) -> tuple[int, ...]:
-    """The cumulants of a cell of so large a volume."""
-    return tuple(sum(number * volume**m for m, number in enumerate(column)) for column in zip(*rows, strict=True))
+            numbers[1] += factorial(n - 1) if n % 2 else -factorial(n - 1)
+    return tuple(numbers)
 
 
 @cache

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unblur.counting.deadline import check
-from unblur.counting.light import count_light
+from unblur.counting.light import BITS, count_light
 from unblur.counting.problem import Block, Problem
 from unblur.counting.spread import Outside, Spread, Term, weight_table
 from unblur.counting.weights import Family, Weights
@@ -119,6 +119,8 @@ class ExactCount:
         problem = self.problem
         assert problem.bound is not None and problem.heavy_from is not None
         most, least = problem.heavy_from - 1, problem.size - problem.bound + 1
+        if least > most:
+            return 0
         attributes = tuple(range(len(problem.fanouts)))
         terms = [self._term(attributes, choice, fixed, most) for choice in product(*self._children)]
         terms = [term for term in terms if all(n <= most for n in term.beside)]
@@ -128,7 +130,8 @@ class ExactCount:
         """Count by arrays: much faster, but only where a region is a number and no block is given."""
         unit = (gcd(*self._regions.values()) or 1) if family.scales else 1
         numbers = {block: number // unit for block, number in self._regions.items()}
-        blocks = np.zeros(self.problem.fanouts, dtype=object)
+        dtype = np.int64 if sum(numbers.values()) < 2**BITS else object
+        blocks = np.zeros(self.problem.fanouts, dtype=dtype)
         for block, number in numbers.items():
             blocks[block] = number
         size = self.problem.size

@@ -48,11 +48,12 @@ def count_light(blocks: NDArray[Any], size: int, bound: int, ways: Ways, *, labe
 
 
 def part(blocks: NDArray[Any]) -> Numbers:
-    """Part the number of each block into several, along an axis of their own, so that no sum is too long."""
+    """Part Python's number of each block into several, along an axis of their own, so that no sum is too long."""
+    if blocks.dtype != object:
+        return blocks[..., None]
     longest, width = int(blocks.sum()).bit_length(), _width(blocks.size)
-    if longest <= BITS:
-        return blocks.astype(np.int64)[..., None]
-    return np.stack([(blocks >> low & (1 << width) - 1).astype(np.int64) for low in range(0, longest, width)], axis=-1)
+    parts = [(blocks >> low & (1 << width) - 1).astype(np.int64) for low in range(0, max(longest, 1), width)]
+    return np.stack(parts, axis=-1)
 
 
 def join(rows: Numbers, blocks: int) -> NDArray[Any]:
@@ -145,18 +146,19 @@ class Light:
         # The regions of a term are disjoint: placing records in them is placing them anywhere.
         largest = max(self.ways(terms.whole, n) for n in range(most + 1))
         moduli = _moduli(2 * largest * terms.number)
-        sums = _combine([self._sums(terms, modulus)[:, : most + 1] for modulus in moduli], moduli)
+        table = np.empty((len(terms.regions), self.slack + 1), dtype=object)
+        for n in range(self.slack + 1):
+            table[:, n] = self.ways(terms.regions, n)
+        sums = _combine([self._sums(terms, table, modulus)[:, : most + 1] for modulus in moduli], moduli)
+        inside = terms.regions[terms.rows[terms.starts, 0]]
         return sum(
-            outside * self.ways(region, self.size - n) * (comb(self.size, n) if self.labelled else 1)
-            for region, row in zip(terms.inside, sums, strict=True)
-            for n, outside in enumerate(row)
-            if outside
+            int((outside * self.ways(inside, self.size - n)).sum()) * (comb(self.size, n) if self.labelled else 1)
+            for n, outside in enumerate(sums.T)
         )
 
-    def _sums(self, terms: _Terms, modulus: int) -> Words:
+    def _sums(self, terms: _Terms, table: NDArray[Any], modulus: int) -> Words:
         """Per region inside, and number of records outside, add up the ways to place these; the remainders."""
-        table = [[self.ways(region, n) % modulus for n in range(self.slack + 1)] for region in terms.regions]
-        tables = np.array(table, dtype=np.uint64)
+        tables = (table % modulus).astype(np.uint64)
         batch = max(1, int(MOST_NUMBERS // (self.slack + 1) ** (terms.places + 2)))
         found = [
             _Outside(tables, terms.rows[start : start + batch], terms.places, self.slack, self.labelled, modulus).ways()
@@ -248,16 +250,14 @@ class _Terms:
     """All that is free."""
     number: int
     """How many terms there are."""
-    regions: list[int]
+    regions: NDArray[Any]
     """All regions that occur."""
     rows: NDArray[np.intp]
-    """Per term, its regions by their place in that list."""
+    """Per term, its regions by their place among these; the one inside first."""
     times: NDArray[np.int64]
     """How many equal terms there are, with their sign."""
-    inside: list[int]
-    """The regions inside that occur."""
     starts: NDArray[np.intp]
-    """Where the rows of each of them begin."""
+    """Where the rows of each region inside begin."""
 
 
 def _terms(blocks: Numbers, chosen: int | None) -> _Terms:
@@ -281,10 +281,9 @@ def _list_terms(blocks: Numbers, chosen: int | None) -> _Terms:
     rows, times = _merge(place.reshape(len(signs), -1), signs)
     order = rows[:, 0].argsort(kind="stable")
     rows, times = rows[order], times[order]
-    inside, starts = np.unique(rows[:, 0], return_index=True)
+    _, starts = np.unique(rows[:, 0], return_index=True)
     whole = join(blocks.reshape(-1, parts).sum(axis=0), prod(fanouts))
-    listed = join(regions[first], prod(fanouts)).tolist()
-    return _Terms(places, int(whole), len(signs), listed, rows, times, [listed[i] for i in inside], starts)
+    return _Terms(places, int(whole), len(signs), join(regions[first], prod(fanouts)), rows, times, starts)
 
 
 def _regions(blocks: Numbers, attributes: tuple[int, ...], none_too: bool) -> tuple[Numbers, Numbers]:
@@ -309,6 +308,8 @@ def _merge(rows: Numbers, times: Numbers) -> tuple[Numbers, Numbers]:
 
 def _equal(rows: Numbers) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Where each row occurs first, and which of these it equals."""
+    if rows.shape[1] == 1:
+        return np.unique(rows[:, 0], return_index=True, return_inverse=True)[1:]
     _, first, place = np.unique(rows @ _multipliers(rows.shape[1]), return_index=True, return_inverse=True)
     if not np.array_equal(rows[first[place]], rows):  # two different rows may have the same sum, but hardly ever do
         _, first, place = np.unique(rows, axis=0, return_index=True, return_inverse=True)
@@ -349,14 +350,14 @@ def _remainder(numbers: Words, modulus: int) -> Words:
     return numbers - numbers // word * word
 
 
-def _combine(remainders: list[Words], moduli: list[int]) -> list[list[int]]:
+def _combine(remainders: list[Words], moduli: list[int]) -> NDArray[Any]:
     """Find the numbers that leave these remainders: those nearest to 0."""
     if len(moduli) == 1:
-        return remainders[0].astype(np.int64).tolist()  # type: ignore[no-any-return]
+        return remainders[0].astype(np.int64).astype(object)
     product = reduce(mul, moduli)
     total = sum(
         numbers.astype(object) * (product // modulus * pow(product // modulus, -1, modulus))
         for numbers, modulus in zip(remainders, moduli, strict=True)
     )
     half = product // 2
-    return ((total + half) % product - half).tolist()  # type: ignore[no-any-return, union-attr]
+    return (total + half) % product - half  # type: ignore[return-value]

@@ -16,9 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial, reduce
-from math import comb, factorial, inf, log, log1p, log2, pi
+from math import comb, inf, log, log1p, log2, pi
 from operator import mul
 from typing import Any, Protocol
+
+import numpy as np
 
 from unblur.counting.deadline import check
 from unblur.counting.numbers import Count
@@ -77,7 +79,7 @@ class Family:
         return whole - part
 
     def ways(self, region: int, n: int) -> int:
-        return int(self.formula(region, n))
+        return self.formula(region, n)  # type: ignore[no-any-return]
 
     def count(self, region: int, n: int) -> Count:
         """Count the ways to place n records in a region; many records may make a number too long to write down."""
@@ -94,10 +96,11 @@ def _power(volume: Any, n: int) -> Any:
     return volume**n
 
 
+_COMB = np.frompyfunc(comb, 2, 1)
+
+
 def _subsets(volume: Any, n: int) -> Any:
-    if isinstance(volume, int):
-        return comb(volume, n)
-    return reduce(mul, (volume - i for i in range(n)), 1) // factorial(n)
+    return comb(volume, n) if isinstance(volume, int) else _COMB(volume, n)
 
 
 def _multisets(cells: Any, n: int) -> Any:
