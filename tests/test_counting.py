@@ -106,6 +106,13 @@ def test_halves_of_one_cell_each() -> None:
     assert ExactCount(problem, ANY).distribution((0,)) == [0, 0, 6 * 5**4]
 
 
+def test_more_records_than_two_children_may_hold_have_no_placement() -> None:
+    """Of two children one is heavy, with 2 records at most, and the other has one at most: 6 records do not fit."""
+    problem = Problem(size=6, fanouts=(2,), free={(0,): Free(5, 1), (1,): Free(5, 1)}, bound=3, heavy_from=2)
+    assert not any(problem.allows((n, 6 - n)) for n in range(7))
+    assert ExactCount(problem, ANY).count() == 0
+
+
 def test_a_child_that_is_not_free_makes_a_binary_class_infeasible() -> None:
     problem = Problem(size=4, fanouts=(2,), free={(0,): Free(5, 1), (1,): Free()}, bound=3)
     assert ExactCount(problem, COMBINATIONS).count() == 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import product
 from math import comb, prod
 from typing import Any
@@ -15,13 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import examples
-from unblur.counting.alone import Code, cumulants
+from unblur.config import Config
+from unblur.counting.alone import Code, count_nobody_alone, cumulants
 from unblur.counting.certain import Rooms, least_held
 from unblur.counting.exact import ExactCount
 from unblur.counting.light import BITS, Light, _combine, _equal, _moduli, _multipliers, count_light, forget, join, part
 from unblur.counting.problem import Block, Problem
 from unblur.counting.weights import ANY, COMBINATIONS, DISTINCT, Family, Series, solutions
-from unblur.grid import Free
+from unblur.grid import Free, Grid
 
 FAMILIES = {"any": ANY, "distinct": DISTINCT, "combinations": COMBINATIONS}
 
@@ -146,6 +147,31 @@ def test_nobody_alone_is_counted_as_cell_by_cell(records: Any, cells: dict[int, 
     number = code.of([sum(number * volume**m for volume, number in cells.items()) for m in range(size + 1)])
     assert tuple(code.ways(number, n) for n in range(size + 1)) == expected
     assert all(code.ways(np.array([number], dtype=object), n) == expected[n] for n in range(size + 1))
+
+
+@pytest.mark.parametrize("records", ["any", "distinct"])
+@pytest.mark.parametrize("last", [40, 47])
+@pytest.mark.parametrize("size", [5, 6])
+def test_nobody_alone_in_a_class_is_counted_as_the_older_way_counts_it(records: Any, last: int, size: int) -> None:
+    """Even cells, and cells of many volumes; two boxes are taken."""
+    cuts = [[0, 10, 20, 30, 40], [0, 10, 20, 30, last], [0, 10, 20, 30, last], [0, 10, 20, 30, 40]]
+    listed = [{"name": f"a{i}", "interval": {"cuts": each, "fanouts": [2]}} for i, each in enumerate(cuts)]
+    grid = Grid(Config.from_dict({"k": 5, "quasi_identifiers": listed}).lattice)
+    assert grid.is_even == (last == 40)
+    taken = [((0, 1), (0, 4), (1, 3), (0, 2)), ((2, 4), (3, 4), (0, 4), (1, 2))]
+    spans = {0: (0, 2), 1: (2, 4)}
+    free = {
+        block: grid.measure(list(grid.pieces(tuple(spans[child] for child in block), taken)))
+        for block in product(range(2), repeat=4)
+    }
+    ways, problem = solutions(records).ways, Problem(size, (2,) * 4, free, 5)
+    one_cell = lru_cache(lambda volume: tuple(0 if n == 1 else ways(volume, n) for n in range(size + 1)))
+    series = Series(
+        solutions(records).labelled,
+        size,
+        lambda free: series.join([series.power(one_cell(v), n) for v, n in grid.cell_volumes(free).items()]),
+    )
+    assert count_nobody_alone(problem, grid, records) == ExactCount(problem, series).count()
 
 
 @pytest.mark.parametrize("kind", FAMILIES)

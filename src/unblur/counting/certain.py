@@ -15,7 +15,7 @@ from operator import ne
 
 from unblur.counting.exact import ExactCount
 from unblur.counting.problem import Block, Problem, Records
-from unblur.counting.weights import Marked, solutions
+from unblur.counting.weights import DISTINCT, Marked, solutions
 from unblur.grid import Free
 
 Held = Mapping[tuple[int, int], int]
@@ -43,30 +43,24 @@ class Rooms:
 
     @cached_property
     def problem(self) -> Problem:
-        """The smallest problem of this kind: where records may be equal, one value is room enough."""
-        free = {
-            block: Free(n if self.records == "distinct" else 1, 1, (tuple((child, child + 1) for child in block),))
-            for block, n in self.rooms
-        }
+        """The smallest problem of this kind: distinct records in blocks that have just so many values."""
+        free = {block: Free(n, 1, (tuple((child, child + 1) for child in block),)) for block, n in self.rooms}
         return Problem(self.size, self.fanouts, free, self.bound, self.heavy_from)
 
     def least(self, blocks: frozenset[Block]) -> int:
         """The fewest records that some blocks may hold together."""
         if len(blocks) == len(self.rooms):
             return self.size
-        if self.put_elsewhere(blocks) is not None or self._is_possible_without(blocks):
+        if self.put_elsewhere(blocks) is not None or self._is_possible(blocks, 0):
             return 0
         if len(blocks) > 1:
-            return next(n for n, chance in enumerate(held(self.problem, blocks, self.records)) if chance)
-        (block,) = blocks
-        exact = ExactCount(self.problem, solutions(self.records))
-        return next(n for n in range(1, self.size + 1) if exact.count({block: n}))
+            return next(n for n, chance in enumerate(held(self.problem, blocks, "distinct")) if chance)
+        return next(n for n in range(1, self.size + 1) if self._is_possible(blocks, n))
 
-    def _is_possible_without(self, blocks: frozenset[Block]) -> bool:
-        """Count the placements that leave some blocks empty."""
-        free = {block: each for block, each in self.problem.free.items() if block not in blocks}
-        rest = Problem(self.size, self.fanouts, free, self.bound, self.heavy_from)
-        return ExactCount(rest, solutions(self.records)).count() > 0
+    def _is_possible(self, blocks: frozenset[Block], most: int) -> bool:
+        """Whether there are placements with at most so many records in each of some blocks."""
+        free = {**self.problem.free, **dict.fromkeys(blocks, Free(most, min(most, 1)))}
+        return ExactCount(Problem(self.size, self.fanouts, free, self.bound, self.heavy_from), DISTINCT).count() > 0
 
     def put_elsewhere(self, avoided: frozenset[Block]) -> set[Block] | None:
         """Try to place all records without some blocks: fill the others one by one; None if that does not succeed."""
