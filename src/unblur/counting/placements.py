@@ -103,8 +103,9 @@ class Placements:
             return found
         for block in self.problem.blocks:
             free = self.problem.free[block]
-            most = max(self.grid.cell_volumes(free))
-            if 1 < free.cells <= MOST_CELLS and free.volume - most < self.problem.size:
+            if not 1 < free.cells <= min(MOST_CELLS, self.problem.size):  # every other cell has room for a record
+                continue
+            if free.volume - max(self.grid.cell_volumes(free)) < self.problem.size:
                 (least,) = least_held(self._rooms, (frozenset([block]),))
                 for cell in self._cells(free) if least else ():
                     others = free.volume - self._volume(cell)
