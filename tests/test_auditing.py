@@ -68,7 +68,7 @@ def test_engines_agree_in_every_number_of_an_audit() -> None:
         release = release_of(*random_case(seed))
         for records in ("any", "distinct"):
             exact = unblur.audit(release, mechanism="paper", records=records)
-            slow = unblur.audit(release, mechanism="paper", records=records, engine="cpsat", budget=2)
+            slow = unblur.audit(release, mechanism="paper", records=records, engine="cpsat", budget=20)
             for one, other in zip(exact.everything, slow.everything, strict=True):
                 assert other.refinement is not None
                 if other.refinement.counted == "exact":

@@ -133,6 +133,10 @@ class Engine:
         """Bring a small result to Python."""
         return self.backend.to_pyarrow(rows)
 
+    def batches(self, rows: ibis.Table, size: int) -> Iterator[pa.RecordBatch]:
+        """Bring a long result to Python, some rows at a time."""
+        yield from self.backend.to_pyarrow_batches(rows, chunk_size=size)
+
     def exact(self, rows: ibis.Table, *, typed: bool) -> ibis.Table:
         """Turn columns that would not survive the way to a file into text; a typed file keeps what types it can."""
         return rows
@@ -236,6 +240,10 @@ class PostgresEngine(Engine):
             f"SELECT * FROM unnest({arrays}) AS t({names})", schema=ibis.schema(table.schema)
         )
         return made
+
+    def batches(self, rows: ibis.Table, size: int) -> Iterator[pa.RecordBatch]:
+        """Bring a long result to Python, some rows at a time."""
+        yield from self.backend.to_pyarrow_batches(rows, chunk_size=size)
 
     def exact(self, rows: ibis.Table, *, typed: bool) -> ibis.Table:
         return rows.mutate(
