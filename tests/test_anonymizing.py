@@ -476,6 +476,8 @@ def test_permissions_and_links_are_kept_and_the_trace_is_private(tmp_path: Path)
     (tmp_path / "real.csv").write_text("old")
     (tmp_path / "real.csv").chmod(0o640)
     (tmp_path / "r.csv").symlink_to("real.csv")
+    (tmp_path / "trace.json").write_text("old")
+    (tmp_path / "trace.json").chmod(0o644)
     unblur.anonymize(people(), CONFIG).save(tmp_path / "r.csv", trace=tmp_path / "trace.json")
     assert (tmp_path / "r.csv").is_symlink()
     assert oct((tmp_path / "real.csv").stat().st_mode)[-3:] == "640"

@@ -281,6 +281,19 @@ def test_a_report_is_written_beside_the_result_and_judges_by_the_gates(unblur: R
     assert "[30.0, 110.0[" not in (clinic / "public.html").read_text()
 
 
+def test_only_the_owner_may_read_what_names_classes(unblur: Run, clinic: Path) -> None:
+    (clinic / "own.json").write_text("{}")
+    (clinic / "own.json").chmod(0o644)
+    options = ["-c", "release.toml", "--attack", "joint", "--budget", "1s"]
+    unblur("audit", "release.csv", *options, "--json", "own.json", "--html", "own.html", "--draws", "own-draws.json")
+    unblur("audit", "release.csv", "-c", "release.toml", "--html", "all.html", "--public")
+    (clinic / "plain").touch()
+    modes = {name: (clinic / name).stat().st_mode & 0o777 for name in ("own.json", "own.html", "own-draws.json")}
+    assert modes == dict.fromkeys(modes, 0o600)
+    for name in ("all.html", "release.csv", "release.toml"):
+        assert (clinic / name).stat().st_mode == (clinic / "plain").stat().st_mode, name
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [

@@ -55,7 +55,7 @@ def run(
         raise ConfigError("--public is about the report; say where it goes with --html")
     if draws is not None and options.get("attack") != "joint":
         raise ConfigError("--draws is about all classes together; ask for them with --attack joint")
-    options["budget"] = parse_budget(budget) if budget else None
+    options["budget"] = parse_budget(budget) if budget is not None else None
     options["earlier"] = read_draws(draws) if draws is not None else ()
     targets = _targets(json, html, draws)
     told: tuple[str, ...] = ()
@@ -81,11 +81,12 @@ def run(
             result = _audit(read, show, truth=truth, encoding=encoding, **options)
     with Outputs() as outputs:
         if json is not None and json != "-":
-            outputs.write_text(Path(json), result.to_json())
+            outputs.write_text(Path(json), result.to_json(), private=True)
         if html is not None:
-            outputs.write_text(html, result.to_html(public=public, gates=gates))
+            outputs.write_text(html, result.to_html(public=public, gates=gates), private=not public)
         if draws is not None and result.together is not None:
-            outputs.write_text(draws, draws_text(result.together.result.draws, options["earlier"]))
+            text = draws_text(result.together.result.draws, options["earlier"])
+            outputs.write_text(draws, text, private=True)
     if json == "-":
         sys.stdout.write(result.to_json())
     else:
