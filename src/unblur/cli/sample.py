@@ -31,6 +31,7 @@ def run(
     encoding: str | None,
 ) -> None:
     """Draw tables, write them, and say what they are."""
+    seconds = parse_budget(budget) if budget is not None else None
     check_folder(out)
     with progress_bar("reading the release") as show:
         opened = read_release(release, config, encoding=encoding)
@@ -39,7 +40,7 @@ def run(
             scope="joint",
             mechanism=mechanism,
             order=order,
-            budget=parse_budget(budget) if budget else None,
+            budget=seconds,
             seed=seed,
             progress=lambda done, of: show(description="counting plausible tables", completed=done, total=of),
         )
