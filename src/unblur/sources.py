@@ -124,8 +124,8 @@ def _open_url(url: str, workspace: Workspace) -> Table:
         if type(error).__name__ == "TableNotFound":
             raise TableError(f"{name}: there is no such table") from error
         known = {
-            "OperationalError": "the server cannot be reached, or refuses this user",
+            "OperationalError": "the server cannot be reached, or refuses the connection",
             "IOException": "not a DuckDB file, or in use by another program",
         }
-        reason = known.get(type(error).__name__) or reason_of(error) or type(error).__name__
+        reason = reason_of(error) or known.get(type(error).__name__) or type(error).__name__
         raise TableError(f"{name}: cannot be opened ({reason})") from None
