@@ -250,6 +250,9 @@ def _with_truth(result: Audit) -> Iterator[str]:
         yield f"The true placement is NOT among the plausible ones in {listed}: the mechanism is not as stated."
     else:
         yield "With the raw table: the true placement is among the plausible ones in every class."
+    if not found.classes:
+        yield "Singled out: nothing to count, for no class has more than one cell."
+        return
     yield (
         f"Singled out: nobody in {found.failed:,}, one record in {found.one:,}, more in {found.many:,} "
         f"of {count(found.classes, 'class')} of more than one cell."
