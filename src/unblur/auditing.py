@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Literal
 
 from unblur.ablation import Ablation
@@ -17,6 +18,7 @@ from unblur.detecting import Alternative, alternatives
 from unblur.errors import ConfigError, ProgramError
 from unblur.findings import Findings
 from unblur.grid import Grid
+from unblur.hierarchy import IntervalHierarchy
 from unblur.joint.solving import PATIENCE, joint
 from unblur.joint.standing import standings
 from unblur.leaks import find_leaks
@@ -93,7 +95,7 @@ def audit(
         )
     elif release.outliers:
         numbers.append(None)
-    notes += _about_rows(release, chosen)
+    notes += [*_about_rows(release, chosen), *_about_lengths(release, chosen)]
     if chosen.name == "arx" and chosen.settings.get("gs_factor"):
         notes.append(
             "with a gs_factor above 0 ARX weighs suppression against generalization, so that a cheaper state need not "
@@ -167,6 +169,22 @@ def _about_rows(release: Release, mechanism: Mechanism) -> list[str]:
             "ARX had as rows under [made]"
         ]
     return []
+
+
+def _about_lengths(release: Release, mechanism: Mechanism) -> Iterator[str]:
+    """Name attributes with intervals that are too short for ARX; the published algorithm counts values, not lengths."""
+    if mechanism.name == "paper":
+        return
+    for attribute in release.config.quasi_identifiers:
+        tree = attribute.hierarchy
+        if not isinstance(tree, IntervalHierarchy) or not attribute.by_length:
+            continue
+        shortest = min(high - low for low, high in pairwise(tree.bounds))
+        if shortest < 1:
+            yield (
+                f"{attribute.name}: an interval is {float(shortest):g} long, and ARX's loss counts all below 1 as single "
+                "values; if ARX makes the release, rescale the attribute first, for example from ratios to per mille"
+            )
 
 
 def _lost_rows(release: Release) -> list[str]:
