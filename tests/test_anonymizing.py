@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -24,7 +25,7 @@ import unblur
 from tests.literal import LiteralRecoder
 from tests.strategies import random_case
 from unblur.config import Config, QuasiIdentifier
-from unblur.errors import ConfigError, OutputError, TableError, UnblurWarning
+from unblur.errors import ConfigError, OutputError, TableError, UnblurError, UnblurWarning
 from unblur.hierarchy import CategoryHierarchy, IntervalHierarchy
 from unblur.labels import parse_interval
 
@@ -328,6 +329,28 @@ def test_an_output_that_is_an_input_is_refused(write: Write, tmp_path: Path, tar
     with pytest.raises(OutputError, match="this is an input"):
         run(str(tmp_path / "t.csv"), config=config, out=out)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("none.csv", "none.csv: no such file"),
+        ("none-*.csv", "no file matches this pattern"),
+        ("t.csv", "pyspark://…#parquet:r: only rows that Spark has go there"),
+    ],
+)
+def test_what_cannot_go_to_spark_is_told_before_it_starts(
+    write: Write, monkeypatch: pytest.MonkeyPatch, table: str, message: str
+) -> None:
+    from unblur.cli.anonymize import run
+
+    config = write(
+        "c.toml", "k = 2\n[[quasi_identifiers]]\nname = 'age'\ninterval = { low = 0, high = 8, layers = 2 }\n"
+    )
+    monkeypatch.setattr("unblur.sparkfolder.attach", lambda address: pytest.fail("Spark was started"))
+    path = write("t.csv", "age\n5\n5\n").with_name(table)
+    with pytest.raises(UnblurError, match=re.escape(message)):
+        run(str(path), config=config, out="pyspark://local[1]#parquet:r")
 
 
 @pytest.mark.parametrize(
