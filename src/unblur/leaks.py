@@ -17,9 +17,7 @@ from unblur.workspace import Workspace
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Kind = Literal[
-    "identifier_column", "below_k", "raw_values", "few_suppressed", "observed_values", "original_order"
-]
+Kind = Literal["identifier_column", "below_k", "raw_values", "few_suppressed", "observed_values", "original_order"]
 
 
 ALMOST_ALL = 0.9
