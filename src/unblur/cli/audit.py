@@ -77,7 +77,6 @@ def run(
             read = read_release(
                 release, description, encoding=encoding, on_rows=lambda done, of: show(completed=done, total=of)
             )
-            show(completed=0, total=None)
             result = _audit(read, show, truth=truth, encoding=encoding, **options)
     with Outputs() as outputs:
         if json is not None and json != "-":
@@ -115,7 +114,8 @@ def _check_project_options(config: Path | None, truth: str | None) -> None:
 def _audit(release: Release, show: Show, **options: Any) -> Audit:
     return audit(
         release,
-        progress=lambda done, of: show(description="attacking the classes", completed=done, total=of),
+        progress=lambda done, of: show(completed=done, total=of),
+        on_stage=lambda stage: show(description=stage, completed=0, total=None),
         on_interrupt="keep",
         **options,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console
 from rich.progress import (
@@ -21,7 +22,7 @@ Show = Callable[..., None]
 
 @contextmanager
 def progress_bar(first: str, *, time_left: bool = False) -> Iterator[Show]:
-    """Show a bar; call what is yielded with `description`, `completed` and `total` to move it."""
+    """Show a bar; call what is yielded with `description`, `completed` and `total` (None: not known) to move it."""
     screen = Console(stderr=True)
     with Progress(
         SpinnerColumn(),
@@ -35,4 +36,10 @@ def progress_bar(first: str, *, time_left: bool = False) -> Iterator[Show]:
         disable=not screen.is_terminal,
     ) as progress:
         task = progress.add_task(first, total=None)
-        yield lambda **changes: progress.update(task, **changes)
+
+        def show(**changes: Any) -> None:
+            if changes.get("total", 0) is None:  # which `update` takes for "as it was"
+                progress.tasks[0].total = None
+            progress.update(task, **changes)
+
+        yield show
