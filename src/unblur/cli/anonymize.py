@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from unblur.anonymizing import AnonymizedRelease, anonymize
-from unblur.cli.progress import progress_bar
+from unblur.cli.progress import first_of, progress_bar
 from unblur.config import Config
 from unblur.sources import check_source
 from unblur.targets import open_target
@@ -25,10 +25,9 @@ def run(
     """Make the release and say what it looks like."""
     description = Config.read(config)
     check_source(table)
-    with progress_bar("looking at input and output") as show:
+    with progress_bar(first_of("reading and grouping the rows", table, out)) as show:
         target = open_target(out, source=table)
         target.check([Path(table), *description.paths], trace=trace, overwrite=overwrite, source=table)
-        show(description="reading and grouping the rows")
 
         def advance(done: int, of: int) -> None:
             show(description="forming classes", completed=done, total=of)

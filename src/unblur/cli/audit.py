@@ -12,7 +12,7 @@ import typer
 
 from unblur.auditing import audit
 from unblur.audits import Audit
-from unblur.cli.progress import Show, progress_bar
+from unblur.cli.progress import Show, first_of, progress_bar
 from unblur.cli.screen import FAILED, MISFIT
 from unblur.cli.times import parse_budget
 from unblur.config import Config, Mechanism
@@ -73,7 +73,7 @@ def run(
         description = Config.read(config)
         for target in targets:
             check_target(target, [Path(release), Path(truth or release), *description.paths])
-        with progress_bar("reading the release") as show:
+        with progress_bar(first_of("reading the release", release)) as show:
             read = read_release(
                 release, description, encoding=encoding, on_rows=lambda done, of: show(completed=done, total=of)
             )

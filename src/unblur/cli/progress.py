@@ -20,6 +20,15 @@ from rich.progress import (
 Show = Callable[..., None]
 
 
+def first_of(stage: str, *places: object) -> str:
+    """Name the first stage: where a table comes from Spark, or goes there, that has to start, which takes a while.
+
+    >>> first_of("reading the release", "pyspark://#parquet:visits")
+    'starting Spark, reading the release'
+    """
+    return f"starting Spark, {stage}" if any(str(each).startswith("pyspark://") for each in places) else stage
+
+
 @contextmanager
 def progress_bar(first: str, *, time_left: bool = False) -> Iterator[Show]:
     """Show a bar; call what is yielded with `description`, `completed` and `total` (None: not known) to move it."""

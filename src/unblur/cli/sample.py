@@ -8,7 +8,7 @@ import typer
 
 from unblur.attacks import attack
 from unblur.auditing import mechanism_of
-from unblur.cli.progress import progress_bar
+from unblur.cli.progress import first_of, progress_bar
 from unblur.cli.screen import MISFIT
 from unblur.cli.times import parse_budget
 from unblur.mechanisms import Order
@@ -33,7 +33,7 @@ def run(
     """Draw tables, write them, and say what they are."""
     seconds = parse_budget(budget) if budget is not None else None
     check_folder(out)
-    with progress_bar("reading the release") as show:
+    with progress_bar(first_of("reading the release", release)) as show:
         opened = read_release(release, config, encoding=encoding)
         result = attack(
             opened,
