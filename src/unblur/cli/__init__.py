@@ -81,7 +81,7 @@ def main() -> Never:
     open_screen()
     try:
         try:
-            sys.exit(app(prog_name="unblur", standalone_mode=False))  # which returns the exit status
+            sys.exit(app(prog_name="unblur", standalone_mode=False) or 0)  # it returns the exit status, if not 0
         finally:
             if sys.stdout is not None:  # it may have been closed before we began
                 sys.stdout.flush()
