@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -81,13 +82,20 @@ _REASONS = {
     "Py4JNetworkError": "Spark has gone",
     "ConnectionRefusedError": "Spark has gone",
     "Job aborted due to stage failure": "a task of Spark failed again and again",
+    'database ".*" does not exist': "the server has no such database",
+    'role ".*" (does not exist|is not permitted)|permission denied for database': "the server refuses this user",
+    "password authentication failed|no password supplied|pg_hba.conf": "the server refuses this user or password",
+    "too many (connections|clients)|remaining connection slots": "the server takes no more connections",
+    "the database system is": "the server is starting or stopping",
+    "Is the server running|failed to resolve host|connection timeout expired": "the server cannot be reached",
 }
+"""Patterns of what engines say, and what we say instead; the first that is found counts."""
 
 
 def reason_of(error: Exception) -> str | None:
     """Say why an engine failed without quoting it: what it says may hold values, or a password."""
     said = f"{type(error).__name__}: {error}"
-    return next((reason for sign, reason in _REASONS.items() if sign in said), None)
+    return next((reason for sign, reason in _REASONS.items() if re.search(sign, said)), None)
 
 
 def no_space(error: Exception) -> bool:
