@@ -60,9 +60,9 @@ def write(table: pa.Table, folder: Path, kind: str) -> Path:
     return folder / "raw.parquet"
 
 
-def truth_of(source: Path, release: PublishedRelease, **by: str) -> Truth:
+def truth_of(source: Path, release: PublishedRelease, **options: Any) -> Truth:
     with Workspace() as workspace:
-        return read_truth(source, release, release.open_rows(workspace), **by)
+        return read_truth(source, release, release.open_rows(workspace), **options)
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "folder"])
@@ -70,8 +70,10 @@ def test_rows_read_in_step_say_the_same_as_rows_matched_by_their_ids(
     tmp_path: Path, published: PublishedRelease, kind: str
 ) -> None:
     source = write(people(), tmp_path, kind)
-    found = truth_of(source, published)
+    seen: list[tuple[int, int]] = []
+    found = truth_of(source, published, progress=lambda done, of: seen.append((done, of)))
     assert found == truth_of(source, published, id_column="id")
+    assert len(seen) > 5 and seen == sorted(seen) and seen[-1] == (ROWS, ROWS)
     assert sum(found.totals.values()) == ROWS
 
 

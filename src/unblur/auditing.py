@@ -87,7 +87,7 @@ def audit(
     settings = Settings(attack, engine, order, records or release.config.records)
     if truth is not None:
         on_stage("reading the raw table")
-    known_rows = _read_truth(truth, release, id, encoding) if truth is not None else None
+    known_rows = _read_truth(truth, release, id, encoding, progress) if truth is not None else None
     if replay:
         on_stage("making the release again")
     replayed = replay_release(release, truth, chosen, id=id, encoding=encoding) if replay else None
@@ -225,9 +225,10 @@ def mechanism_of(release: Release, mechanism: str | Mechanism | None = None) -> 
     return mechanism or release.config.mechanism or Mechanism("iterative")
 
 
-def _read_truth(truth: Any, release: Release, id: str | None, encoding: str | None) -> Truth:
+def _read_truth(truth: Any, release: Release, id: str | None, encoding: str | None, progress: Progress) -> Truth:
     with Workspace() as workspace:
-        found = read_truth(truth, release, release.open_rows(workspace), id_column=id, encoding=encoding)
+        rows = release.open_rows(workspace)
+        found = read_truth(truth, release, rows, id_column=id, encoding=encoding, progress=progress)
     grid, totals = Grid(release.config.lattice), Counter[Cell]()
     for cell, n in found.totals.items():
         totals[grid.leaf(cell)] += n

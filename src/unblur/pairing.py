@@ -18,6 +18,7 @@ from unblur.errors import TableError
 from unblur.hierarchy import Ranks
 from unblur.lookups import keeps_order
 from unblur.tables import ROW, Table
+from unblur.watching import Progress
 
 if TYPE_CHECKING:
     import ibis
@@ -63,7 +64,12 @@ def wrong_rows(table: Table, first: int, count: int, where: str, what: str) -> T
 
 
 def pair_in_step(
-    published: Table, labels: Mapping[str, Any], table: Table, coded: ibis.Table, codes: Mapping[str, Any]
+    published: Table,
+    labels: Mapping[str, Any],
+    table: Table,
+    coded: ibis.Table,
+    codes: Mapping[str, Any],
+    progress: Progress,
 ) -> Pairs:
     """Match the rows of two tables by their position; they have as many rows."""
     words: list[dict[str | None, int]] = [{} for _ in labels]
@@ -79,6 +85,7 @@ def pair_in_step(
         if waiting > MOST_GROUPS:
             done = [_Stretch.joined(done).grouped()]
             waiting = 0
+        progress(start, published.row_count)
     return _named(published, words, _Stretch.joined(done).grouped())
 
 

@@ -28,6 +28,7 @@ from unblur.reading import LabelReader, Node
 from unblur.release import Release
 from unblur.sources import open_table
 from unblur.tables import ROW, Table
+from unblur.watching import Progress
 from unblur.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -61,12 +62,19 @@ class Truth:
 
 
 def read_truth(
-    source: Any, release: Release, published: Table, *, id_column: str | None = None, encoding: str | None = None
+    source: Any,
+    release: Release,
+    published: Table,
+    *,
+    id_column: str | None = None,
+    encoding: str | None = None,
+    progress: Progress = lambda done, of: None,
 ) -> Truth:
     """Read the raw table behind a release whose rows are `published`.
 
     `source` is a path, a URL with `#table`, a data frame or an Ibis expression. Rows are matched by position, or by
     `id_column`, whose values are compared as text; a whole number is the same with and without decimals.
+    `progress` is called with how many rows were matched by position, and how many there are.
     """
     config = release.config
     names = [each.name for each in config.quasi_identifiers]
@@ -82,7 +90,7 @@ def read_truth(
             raise _another_release(published)
         cells = assign_cells(table, config)
         _check_cells(cells, published, id_column)
-        pairs = _paired(published, release, cells, id_column)
+        pairs = _paired(published, release, cells, id_column, progress)
     numbers = _class_numbers(release, pairs)
     grid = Grid(config.lattice)
     positions = np.stack([_positions(grid, attribute, codes) for attribute, codes in enumerate(pairs.codes)])
@@ -111,13 +119,14 @@ def _check_cells(cells: Cells, published: Table, id_column: str | None) -> None:
         raise TableError(cells.problems()[0])
 
 
-def _paired(published: Table, release: Release, cells: Cells, id_column: str | None) -> Pairs:
+def _paired(published: Table, release: Release, cells: Cells, id_column: str | None, progress: Progress) -> Pairs:
     """Match the rows of both tables."""
     labels = _label_columns(published, release)
     codes = {f"code_{i}": name for i, name in enumerate(cells.coded().columns)}
     if id_column is None:
         coded = cells.coded(ROW)
-        return pair_in_step(published, labels, cells.table, coded, {name: coded[code] for name, code in codes.items()})
+        columns = {name: coded[code] for name, code in codes.items()}
+        return pair_in_step(published, labels, cells.table, coded, columns, progress)
     if not on_one_cluster(published, cells.table):
         return _pair_by_ids(published, labels, cells, id_column)
     groups = match_groups(published, labels, cells, codes, id_column)
