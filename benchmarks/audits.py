@@ -1,7 +1,8 @@
 """Audits of large releases: many classes, and many rows.
 
 Many classes: bell-shaped records, eight leaves per attribute, two processes. Many rows: the release of a long table,
-against plain DuckDB that reads it and groups it by its labels; start-up and imports are not counted.
+against plain DuckDB that reads it and groups it by its labels; then together with the raw table. Start-up and imports
+are not counted.
 """
 
 from __future__ import annotations
@@ -79,7 +80,13 @@ def run(folder: Path, *, quick: bool) -> str:
         Shape(rows * k // KS[0], attributes, k) for rows, attributes in SHAPES[: 1 if quick else None] for k in KS
     ]
     long = 100_000 if quick else LONG
-    return f"{many_classes(folder, shapes)}\n\n{many_rows(folder, [long, 10 * long], repeats=1 if quick else REPEATS)}"
+    repeats = 1 if quick else REPEATS
+    sections = [
+        many_classes(folder, shapes),
+        many_rows(folder, [long, 10 * long], repeats=repeats),
+        with_raw_table(folder, long, repeats=repeats),
+    ]
+    return "\n\n".join(sections)
 
 
 def many_classes(folder: Path, shapes: list[Shape]) -> str:
@@ -117,6 +124,28 @@ def many_rows(folder: Path, sizes: list[int], *, repeats: int) -> str:
         lines.append(_compared(rows, middle(ours), middle(theirs)))
     heads = ["rows", "plain DuckDB", "processor", "audit", "processor", "ratio", "of processor", "memory", "bar", ""]
     return table(heads, lines)
+
+
+def with_raw_table(folder: Path, rows: int, *, repeats: int) -> str:
+    """Audit a long release with its raw table, matched by position, and put both side by side with plain DuckDB."""
+    path, raw = make_long(folder, rows, of=rows), make_table(folder, rows, "parquet")
+    ours, theirs = [], []
+    for _ in range(repeats):
+        ours.append(measure("truth", path, raw, threads=1))
+        theirs.append(measure("positions", path, raw, threads=PROCESSES))
+    one, other = middle(ours), middle(theirs)
+    takes(f"audit --truth, {rows:,} rows", "DuckDB: positional join, group", one.seconds / other.seconds)
+    heads = ["rows, with the raw table", "plain DuckDB", "memory", "audit --truth", "processor", "memory", "ratio"]
+    told = [
+        count_text(rows),
+        time_text(other.seconds),
+        f"{other.peak:,.0f} MB",
+        time_text(one.seconds),
+        time_text(one.processor),
+        f"{one.peak:,.0f} MB",
+        f"{one.seconds / other.seconds:.1f}",
+    ]
+    return table(heads, [told])
 
 
 def make_long(folder: Path, rows: int, *, of: int) -> Path:

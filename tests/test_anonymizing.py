@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -24,7 +25,7 @@ import unblur
 from tests.literal import LiteralRecoder
 from tests.strategies import random_case
 from unblur.config import Config, QuasiIdentifier
-from unblur.errors import ConfigError, OutputError, TableError, UnblurWarning
+from unblur.errors import ConfigError, OutputError, TableError, UnblurError, UnblurWarning
 from unblur.hierarchy import CategoryHierarchy, IntervalHierarchy
 from unblur.labels import parse_interval
 
@@ -331,6 +332,28 @@ def test_an_output_that_is_an_input_is_refused(write: Write, tmp_path: Path, tar
 
 
 @pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("none.csv", "none.csv: no such file"),
+        ("none-*.csv", "no file matches this pattern"),
+        ("t.csv", "pyspark://…#parquet:r: only rows that Spark has go there"),
+    ],
+)
+def test_what_cannot_go_to_spark_is_told_before_it_starts(
+    write: Write, monkeypatch: pytest.MonkeyPatch, table: str, message: str
+) -> None:
+    from unblur.cli.anonymize import run
+
+    config = write(
+        "c.toml", "k = 2\n[[quasi_identifiers]]\nname = 'age'\ninterval = { low = 0, high = 8, layers = 2 }\n"
+    )
+    monkeypatch.setattr("unblur.sparkfolder.attach", lambda address: pytest.fail("Spark was started"))
+    path = write("t.csv", "age\n5\n5\n").with_name(table)
+    with pytest.raises(UnblurError, match=re.escape(message)):
+        run(str(path), config=config, out="pyspark://local[1]#parquet:r")
+
+
+@pytest.mark.parametrize(
     ("out", "message"),
     [
         ("r.xlsx", "choose one of these endings"),
@@ -476,6 +499,8 @@ def test_permissions_and_links_are_kept_and_the_trace_is_private(tmp_path: Path)
     (tmp_path / "real.csv").write_text("old")
     (tmp_path / "real.csv").chmod(0o640)
     (tmp_path / "r.csv").symlink_to("real.csv")
+    (tmp_path / "trace.json").write_text("old")
+    (tmp_path / "trace.json").chmod(0o644)
     unblur.anonymize(people(), CONFIG).save(tmp_path / "r.csv", trace=tmp_path / "trace.json")
     assert (tmp_path / "r.csv").is_symlink()
     assert oct((tmp_path / "real.csv").stat().st_mode)[-3:] == "640"

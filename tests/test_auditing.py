@@ -68,7 +68,7 @@ def test_engines_agree_in_every_number_of_an_audit() -> None:
         release = release_of(*random_case(seed))
         for records in ("any", "distinct"):
             exact = unblur.audit(release, mechanism="paper", records=records)
-            slow = unblur.audit(release, mechanism="paper", records=records, engine="cpsat", budget=2)
+            slow = unblur.audit(release, mechanism="paper", records=records, engine="cpsat", budget=20)
             for one, other in zip(exact.everything, slow.everything, strict=True):
                 assert other.refinement is not None
                 if other.refinement.counted == "exact":
@@ -304,6 +304,8 @@ def test_an_audit_is_saved_as_json_and_over_no_input(tmp_path: Path) -> None:
     audit.save(tmp_path / "a.html")
     assert (tmp_path / "a.html").read_text() == audit.to_html()
     audit.save(tmp_path / "a.md", public=True)
+    modes = {name: (tmp_path / name).stat().st_mode & 0o777 for name in ("a.json", "a.html", "a.md", "r.csv")}
+    assert modes["a.json"] == modes["a.html"] == 0o600 and modes["a.md"] == modes["r.csv"]
     assert (tmp_path / "a.md").read_text() == audit.to_markdown(public=True) != audit.to_markdown()
     assert "<script" not in audit._repr_html_()
     (tmp_path / "r.json").symlink_to(tmp_path / "r.toml")

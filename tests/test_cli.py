@@ -1,17 +1,21 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
 import pytest
+
+from unblur.cli import main
 
 Write = Callable[[str, str | bytes], Path]
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -154,9 +158,46 @@ def test_k_above_the_number_of_rows_is_a_warning(unblur: Run, write: Write, tmp_
     assert (tmp_path / "r.csv").read_text().count("*;*") == 5
 
 
-@pytest.mark.parametrize("arguments", [[], ["anonymize"], ["nonsense"], ["anonymize", "t.csv", "--recoding", "x"]])
-def test_misuse_is_exit_status_2(unblur: Run, arguments: list[str]) -> None:
-    assert unblur(*arguments).returncode == 2
+MISUSE = {
+    "anonymize": "missing argument 'table'; see unblur anonymize --help",
+    "nonsense": "no such command 'nonsense'; see unblur --help",
+    "anonymize t.csv --recoding x": "invalid value for '--recoding': ",
+    "anonymize t.csv -c c -o r.csv --threads 0": "invalid value for '--threads': ",
+    "audit r.csv --jobs 0": "invalid value for '--jobs': ",
+    "audit r.csv --jobs two": "invalid value for '--jobs': ",
+    "audit r.csv --nonsense": "no such option: --nonsense",
+    "audit r.csv --budget 0": "--budget '0': a time is a number above 0 with s, m or h, as in 60s",
+    "audit r.csv --budget=": "--budget '': a time is a number above 0",
+    "audit r.csv --budget": "option '--budget' requires an argument",
+    "explain r.csv --class 1 --cells 0": "invalid value for '--cells': ",
+    "sample r.csv -c c -o s -n 0": "invalid value for '-n' / '--number': ",
+    "sample r.csv -c c -o s --budget=": "--budget '': a time is a number above 0",
+    "paper --samples 0": "invalid value for '--samples': ",
+    "data make clinic -o t.csv --rows 0": "--rows 0: a whole number from 1 to",
+    "data make clinic -o t.csv --seed=-1": "invalid value for '--seed': ",
+    "serve --port 0": "invalid value for '--port': ",
+    "hierarchy build t.csv": "missing option '--column'; see unblur hierarchy build --help",
+}
+
+
+@pytest.mark.parametrize("line", MISUSE)
+def test_misuse_is_told_in_one_line(
+    line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["unblur", *line.split()])
+    for module, name in ((signal, "signal"), (logging, "disable"), (warnings, "showwarning")):
+        monkeypatch.setattr(module, name, lambda *each: None)  # the process of the tests keeps its own
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr()
+    assert ended.value.code == 2 and said.out == "" and said.err.count("\n") == 1
+    assert said.err.startswith(f"unblur: {MISUSE[line]}")
+
+
+@pytest.mark.parametrize("arguments", [[], ["hierarchy"]])
+def test_a_command_alone_shows_its_help(unblur: Run, arguments: list[str]) -> None:
+    done = unblur(*arguments)
+    assert done.returncode == 2 and "Commands" in done.stdout and done.stderr == ""
 
 
 def test_help_and_version_answer(unblur: Run) -> None:

@@ -6,15 +6,20 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.resources import files
+from io import StringIO
 from pathlib import Path
 
 import duckdb
 import jsonschema
 import pytest
+from rich.console import Console
 
 from tests.test_auditing import SCHEMA
+from unblur.cli.audit import run
+from unblur.cli.progress import progress_bar
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -281,6 +286,19 @@ def test_a_report_is_written_beside_the_result_and_judges_by_the_gates(unblur: R
     assert "[30.0, 110.0[" not in (clinic / "public.html").read_text()
 
 
+def test_only_the_owner_may_read_what_names_classes(unblur: Run, clinic: Path) -> None:
+    (clinic / "own.json").write_text("{}")
+    (clinic / "own.json").chmod(0o644)
+    options = ["-c", "release.toml", "--attack", "joint", "--budget", "1s"]
+    unblur("audit", "release.csv", *options, "--json", "own.json", "--html", "own.html", "--draws", "own-draws.json")
+    unblur("audit", "release.csv", "-c", "release.toml", "--html", "all.html", "--public")
+    (clinic / "plain").touch()
+    modes = {name: (clinic / name).stat().st_mode & 0o777 for name in ("own.json", "own.html", "own-draws.json")}
+    assert modes == dict.fromkeys(modes, 0o600)
+    for name in ("all.html", "release.csv", "release.toml"):
+        assert (clinic / name).stat().st_mode == (clinic / "plain").stat().st_mode, name
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
@@ -334,6 +352,44 @@ def test_all_classes_together_within_a_budget(unblur: Run, clinic: Path) -> None
     assert again.returncode == 0 and again.stdout.splitlines()[-1] == "draws: draws.json"
     second = json.loads((clinic / "draws.json").read_text())["estimates"]
     assert [each["drawn"] for each in second] > [each["drawn"] for each in first]
+
+
+def test_the_bar_says_what_is_being_done(
+    clinic: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown: list[str] = []
+
+    @contextmanager
+    def bar(first: str) -> Iterator[Callable[..., None]]:
+        shown.append(first)
+        yield lambda **changes: shown.append(changes["description"]) if "description" in changes else None
+
+    monkeypatch.setattr("unblur.cli.audit.progress_bar", bar)
+    monkeypatch.chdir(clinic)
+    run("release.csv", config=Path("release.toml"), truth="clinic.csv", attack="joint", budget="1s")
+    assert "All classes together:" in capsys.readouterr().out
+    assert shown == [
+        "reading the release",
+        "reading the raw table",
+        "attacking the classes",
+        "looking at the classes together: counting",
+        "looking at the classes together: estimating",
+        "looking at each class among the others",
+        "looking for leaks around the classes",
+    ]
+
+
+def test_a_bar_whose_end_is_not_known_does_not_stand_at_that_of_the_stage_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn = StringIO()
+    screen = Console(file=drawn, force_terminal=True, width=100)
+    monkeypatch.setattr("unblur.cli.progress.Console", lambda stderr: screen)
+    with progress_bar("first") as show:
+        show(completed=7, total=7)
+        show(description="second", completed=0, total=None)
+    last = drawn.getvalue().rpartition("second")[2]
+    assert "0/?" in last and "7" not in last.partition("0:")[0]
 
 
 @pytest.mark.parametrize(

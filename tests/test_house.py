@@ -63,7 +63,7 @@ LAYERS = [
     ["unblur.together", "unblur.drawing"],
     ["unblur.sources"],
     ["unblur.cells", "unblur.output", "unblur.reading"],
-    ["unblur.matching"],
+    ["unblur.matching", "unblur.pairing"],
     ["unblur.truth", "unblur.leaks", "unblur.arx.replaying", "unblur.projects"],
     ["unblur.scheduling"],
     ["unblur.working"],

@@ -228,6 +228,26 @@ def test_the_command_line_writes_a_table(url: str, folder: Path) -> None:
     assert second.returncode == 2 and "it is there already; --overwrite replaces it" in second.stderr
 
 
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [
+        ("me:hush@127.0.0.1:1/targets", "the server cannot be reached"),
+        ("me:hush@host.invalid/targets", "the server cannot be reached"),
+        ("postgres:hush@{server}/missing", "the server has no such database"),
+        ("missing:hush@{server}/targets", "the server refuses this user"),
+        ("postgres:hush@{server}/targets?sslmode=require", "the server cannot be reached, or refuses the connection"),
+    ],
+)
+def test_why_there_is_no_connection_is_told_without_the_password(url: str, place: str, reason: str) -> None:
+    address = "postgres://" + place.format(server=url.rpartition("@")[2].partition("/")[0])
+    with pytest.raises(UnblurError) as reading:
+        unblur.anonymize(f"{address}#t", CONFIG)
+    assert str(reading.value) == f"postgres://…#t: cannot be opened ({reason})"
+    with pytest.raises(OutputError) as writing:
+        open_target(f"{address}#t").check([], trace=None, overwrite=False, source=None)
+    assert str(writing.value).startswith(f"postgres://…#t: {reason.partition(',')[0]}")
+
+
 def test_a_place_that_cannot_take_a_release_is_refused() -> None:
     for place in ("duckdb://x#y", "postgres://localhost/db", "mysql://x#y", "pyspark://#table"):
         with pytest.raises(OutputError, match=r"a release cannot go there; accepted are a path, postgres://"):

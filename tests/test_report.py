@@ -18,6 +18,7 @@ from tests.plausible import attack_on, release_of
 from tests.strategies import random_case
 from unblur.attacking import inference_of
 from unblur.audits import Audit
+from unblur.cli.audit import describe
 from unblur.config import Config, Mechanism, QuasiIdentifier
 from unblur.counting.numbers import Count
 from unblur.explaining import explain
@@ -353,6 +354,16 @@ def test_a_lower_bound_of_the_loss_proves_an_excess_and_an_upper_one_does_not() 
     assert judge(with_bound("at_least", bits=10)).kind == "open"
     assert "at least 1,024-fold" in Page(html(with_bound("at_most", bits=10))).words
     assert "at most 1,024-fold" in Page(html(with_bound("at_least", bits=10))).words
+
+
+def test_where_no_class_has_several_cells_nobody_is_counted_of_none() -> None:
+    table = pd.DataFrame({"age": [5] * 4 + [75] * 4})
+    config = {"k": 4, "quasi_identifiers": [{"name": "age", "interval": {"low": 0, "high": 80, "layers": 3}}]}
+    audit = unblur.audit(unblur.anonymize(table, config), truth=table)
+    said = "\n".join(describe(audit))
+    assert "Singled out: nothing to count, for no class has more than one cell." in said and "0 classes" not in said
+    assert "With the raw table: no class has several cells, so there is nothing to count." in html(audit)
+    assert "of 0 classes" not in html(audit) + markdown(audit)
 
 
 def test_a_grave_leak_is_above_every_default_limit() -> None:

@@ -57,6 +57,7 @@ def test_every_table_gives_the_release_again(release: Path, tmp_path: Path) -> N
     assert "6 tables that, anonymized again, give this very release" in result.stdout
     tables = sorted(out.iterdir())
     assert [path.name for path in tables] == [f"plausible-{n}.csv" for n in range(1, 7)]
+    assert {path.stat().st_mode & 0o777 for path in tables} == {0o600}
     assert len({tuple(sorted(path.read_text().splitlines())) for path in tables}) > 3
     for path in tables:
         again = tmp_path / "again.csv"

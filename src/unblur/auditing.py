@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Literal
 
 from unblur.ablation import Ablation
@@ -17,7 +18,8 @@ from unblur.detecting import Alternative, alternatives
 from unblur.errors import ConfigError, ProgramError
 from unblur.findings import Findings
 from unblur.grid import Grid
-from unblur.joint.solving import PATIENCE, joint
+from unblur.hierarchy import IntervalHierarchy
+from unblur.joint.solving import PATIENCE, Stage, joint
 from unblur.joint.standing import standings
 from unblur.leaks import find_leaks
 from unblur.mechanisms import Order
@@ -50,6 +52,7 @@ def audit(
     seed: int = 0,
     earlier: Sequence[Mapping[str, Any]] = (),
     progress: Progress = lambda done, of: None,
+    on_stage: Stage = lambda stage: None,
     on_interrupt: Literal["raise", "keep"] = "raise",
 ) -> Audit:
     """Find out what a release gives away.
@@ -62,6 +65,7 @@ def audit(
     `engine="cpsat"` enumerates as the paper does.
     `budget` limits the time in seconds, and what was not done is said. `jobs` processes share the work, or the Dask
     cluster `scheduler`: an address, or your own `Client`. `ablation=True` also counts with each rule left out.
+    `on_stage` is called with what is done next, in words, and `progress` with how much of it is done.
     `on_interrupt="keep"` makes of Ctrl-C what it makes of a budget that is used up.
     """
     for name, value, known in (
@@ -81,7 +85,11 @@ def audit(
     inference = inference_of(chosen, release, order)
     plan = Attack(release.bare(), inference)
     settings = Settings(attack, engine, order, records or release.config.records)
-    known_rows = _read_truth(truth, release, id, encoding) if truth is not None else None
+    if truth is not None:
+        on_stage("reading the raw table")
+    known_rows = _read_truth(truth, release, id, encoding, progress) if truth is not None else None
+    if replay:
+        on_stage("making the release again")
     replayed = replay_release(release, truth, chosen, id=id, encoding=encoding) if replay else None
     job = Job(plan, engine, settings.records, known_rows, ablation)
     numbers: list[Number] = list(range(len(release.classes)))
@@ -93,13 +101,14 @@ def audit(
         )
     elif release.outliers:
         numbers.append(None)
-    notes += _about_rows(release, chosen)
+    notes += [*_about_rows(release, chosen), *_about_lengths(release, chosen)]
     if chosen.name == "arx" and chosen.settings.get("gs_factor"):
         notes.append(
             "with a gs_factor above 0 ARX weighs suppression against generalization, so that a cheaper state need not "
             "have been unusable: only the order of nested states was used, as under iterative"
         )
     work = Work(job, numbers, jobs, budget, progress, scheduler)
+    on_stage("attacking the classes")
     done = work.done(keep=on_interrupt == "keep")
     notes += work.notes(done)
     findings = [each.finding for each in done]
@@ -109,6 +118,7 @@ def audit(
     effects = [each.effects for each in done if each.effects]
     tried: tuple[Alternative, ...] = ()
     if stated is None:
+        on_stage("trying other mechanisms")
         tried = () if work.stopped else _alternatives(plan.release, settings.records, work.seconds_left())
         if not tried:
             notes.append(
@@ -125,7 +135,9 @@ def audit(
                 seed=seed,
                 earlier=earlier,
                 progress=progress,
+                on_stage=on_stage,
             )
+            on_stage("looking at each class among the others")
             feasible = found.program.allows(known_rows.all) if known_rows else None
             left = work.seconds_left()
             together = Together(found, feasible, tuple(standings(found, PATIENCE if left is None else left)))
@@ -138,6 +150,7 @@ def audit(
             notes.append("the classes were not looked at together: someone stopped it")
     elif attack == "joint":
         notes.append(f"the classes were not looked at together, since {work.stopped}")
+    on_stage("looking for leaks around the classes")
     return Audit(
         release,
         chosen,
@@ -169,6 +182,23 @@ def _about_rows(release: Release, mechanism: Mechanism) -> list[str]:
     return []
 
 
+def _about_lengths(release: Release, mechanism: Mechanism) -> Iterator[str]:
+    """Name attributes with intervals that are too short for ARX; the published algorithm counts values, not lengths."""
+    if mechanism.name == "paper":
+        return
+    for attribute in release.config.quasi_identifiers:
+        tree = attribute.hierarchy
+        if not isinstance(tree, IntervalHierarchy) or not attribute.by_length:
+            continue
+        shortest = min(high - low for low, high in pairwise(tree.bounds))
+        if shortest < 1:
+            yield (
+                f"{attribute.name}: an interval is {float(shortest):g} long, and ARX's loss counts all below 1 as "
+                "single values; if ARX makes the release, rescale the attribute first, for example from ratios to per "
+                "mille"
+            )
+
+
 def _lost_rows(release: Release) -> list[str]:
     """Compare with what was written down when the release was made."""
     made, suppressed = release.config.made_rows, release.config.made.get("suppressed")
@@ -195,9 +225,10 @@ def mechanism_of(release: Release, mechanism: str | Mechanism | None = None) -> 
     return mechanism or release.config.mechanism or Mechanism("iterative")
 
 
-def _read_truth(truth: Any, release: Release, id: str | None, encoding: str | None) -> Truth:
+def _read_truth(truth: Any, release: Release, id: str | None, encoding: str | None, progress: Progress) -> Truth:
     with Workspace() as workspace:
-        found = read_truth(truth, release, release.open_rows(workspace), id_column=id, encoding=encoding)
+        rows = release.open_rows(workspace)
+        found = read_truth(truth, release, rows, id_column=id, encoding=encoding, progress=progress)
     grid, totals = Grid(release.config.lattice), Counter[Cell]()
     for cell, n in found.totals.items():
         totals[grid.leaf(cell)] += n

@@ -215,7 +215,8 @@ class Audit:
     def save(self, path: str | os.PathLike[str], *, public: bool = False) -> None:
         """Write the audit to a file: a report (.html), a summary (.md) or all of it (.json).
 
-        With `public=True` a report or summary has aggregates only; JSON has no public form.
+        With `public=True` a report or summary has aggregates only; JSON has no public form. All but a public version is
+        for its owner alone to read.
         """
         target = Path(path)
         written = {
@@ -230,7 +231,7 @@ class Audit:
             raise OutputError(f"{target}: JSON has every class in it; the public version is .html or .md")
         check_target(target, self.release.paths)
         with Outputs() as outputs:
-            outputs.write_text(target, written[ending]())
+            outputs.write_text(target, written[ending](), private=not public)
 
     def _about_release(self) -> dict[str, Any]:
         return {

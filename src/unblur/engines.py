@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -81,13 +82,20 @@ _REASONS = {
     "Py4JNetworkError": "Spark has gone",
     "ConnectionRefusedError": "Spark has gone",
     "Job aborted due to stage failure": "a task of Spark failed again and again",
+    'database ".*" does not exist': "the server has no such database",
+    'role ".*" (does not exist|is not permitted)|permission denied for database': "the server refuses this user",
+    "password authentication failed|no password supplied|pg_hba.conf": "the server refuses this user or password",
+    "too many (connections|clients)|remaining connection slots": "the server takes no more connections",
+    "the database system is": "the server is starting or stopping",
+    "Is the server running|failed to resolve host|connection timeout expired": "the server cannot be reached",
 }
+"""Patterns of what engines say, and what we say instead; the first that is found counts."""
 
 
 def reason_of(error: Exception) -> str | None:
     """Say why an engine failed without quoting it: what it says may hold values, or a password."""
     said = f"{type(error).__name__}: {error}"
-    return next((reason for sign, reason in _REASONS.items() if sign in said), None)
+    return next((reason for sign, reason in _REASONS.items() if re.search(sign, said)), None)
 
 
 def no_space(error: Exception) -> bool:
@@ -132,6 +140,10 @@ class Engine:
     def fetch(self, rows: ibis.Table) -> pa.Table:
         """Bring a small result to Python."""
         return self.backend.to_pyarrow(rows)
+
+    def batches(self, rows: ibis.Table, size: int) -> Iterator[pa.RecordBatch]:
+        """Bring a long result to Python, some rows at a time."""
+        yield from self.backend.to_pyarrow_batches(rows, chunk_size=size)
 
     def exact(self, rows: ibis.Table, *, typed: bool) -> ibis.Table:
         """Turn columns that would not survive the way to a file into text; a typed file keeps what types it can."""
@@ -236,6 +248,10 @@ class PostgresEngine(Engine):
             f"SELECT * FROM unnest({arrays}) AS t({names})", schema=ibis.schema(table.schema)
         )
         return made
+
+    def batches(self, rows: ibis.Table, size: int) -> Iterator[pa.RecordBatch]:
+        """Bring a long result to Python, some rows at a time."""
+        yield from self.backend.to_pyarrow_batches(rows, chunk_size=size)
 
     def exact(self, rows: ibis.Table, *, typed: bool) -> ibis.Table:
         return rows.mutate(

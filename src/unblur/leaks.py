@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from unblur.arx.hierarchy_csv import listed_values
-from unblur.config import BUILDER, QuasiIdentifier
+from unblur.config import BUILDER
 from unblur.errors import ConfigError
 from unblur.hierarchy import IntervalHierarchy
 from unblur.release import Release
@@ -17,9 +17,7 @@ from unblur.workspace import Workspace
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Kind = Literal[
-    "identifier_column", "below_k", "raw_values", "few_suppressed", "observed_values", "original_order", "short_leaves"
-]
+Kind = Literal["identifier_column", "below_k", "raw_values", "few_suppressed", "observed_values", "original_order"]
 
 
 ALMOST_ALL = 0.9
@@ -52,7 +50,6 @@ def find_leaks(release: Release, *, matched_by_position: bool = False) -> tuple[
         *_few_suppressed(release),
         *_observed_values(release),
         *_original_order(matched_by_position),
-        *_short_leaves(release),
     )
 
 
@@ -194,20 +191,3 @@ def _original_order(matched_by_position: bool) -> Iterator[Leak]:
             "the rows stand in the order of the raw table: if that follows a value or a date, it can be read off",
             "shuffle the rows before publishing",
         )
-
-
-def _short_leaves(release: Release) -> Iterator[Leak]:
-    for attribute in release.config.quasi_identifiers:
-        if (width := _shortest(attribute)) is not None and width < 1:
-            yield Leak(
-                "short_leaves",
-                f"an interval of {attribute.name!r} is {width:g} long: below 1, ARX's loss counts it as a single value",
-                "if ARX is to make the release, rescale the attribute first, for example from ratios to per mille",
-            )
-
-
-def _shortest(attribute: QuasiIdentifier) -> float | None:
-    tree = attribute.hierarchy
-    if not isinstance(tree, IntervalHierarchy):
-        return None
-    return min(float(high - low) for low, high in zip(tree.bounds, tree.bounds[1:], strict=False))

@@ -31,7 +31,8 @@ class Outputs:
     """Files written under temporary names beside their targets, and renamed together at the end.
 
     On any exception, a keyboard interrupt and a failing rename included, the targets are as they were before. A target
-    that exists keeps its permissions; a link keeps pointing where it points.
+    that exists keeps its permissions, unless it is private: that only its owner may read. A link keeps pointing where
+    it points.
     """
 
     def __init__(self) -> None:
@@ -42,11 +43,11 @@ class Outputs:
         return self
 
     def temporary(self, target: Path, *, private: bool = False) -> Path:
-        """Return the name under which to write what becomes `target`; only its owner may read a private file."""
+        """Return the name under which to write what becomes `target`; only its owner may read what is private."""
         target = target.resolve()
         path = target.with_name(f".unblur-{secrets.token_hex(8)}.part")
         self._pending[target] = path
-        mode = target.stat().st_mode & 0o777 if target.exists() else 0o600 if private else None
+        mode = 0o600 if private else target.stat().st_mode & 0o777 if target.exists() else None
         if mode is not None:
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
             path.chmod(mode)

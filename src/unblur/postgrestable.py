@@ -91,9 +91,9 @@ def _problem(error: Exception) -> str:
         "DependentObjectsStillExist": "views depend on the table that is there",
         "DiskFull": "no space left in the database",
         "UndefinedObject": "it has no such type as a column of the input",
-        "OperationalError": "the server cannot be reached, refuses this user, or has gone",
+        "OperationalError": "the server cannot be reached, refuses the connection, or has gone",
     }
-    return known.get(type(error).__name__) or reason_of(error) or f"the database failed ({type(error).__name__})"
+    return reason_of(error) or known.get(type(error).__name__) or f"the database failed ({type(error).__name__})"
 
 
 def _copy_between(source: Any, rows: ibis.Table, cursor: Any, table: str) -> None:

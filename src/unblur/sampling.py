@@ -122,7 +122,7 @@ def write_samples(samples: Samples, release: Release, folder: Path) -> list[Path
     with Outputs() as outputs:
         for place, rows in enumerate(samples.tables, 1):
             path = folder / f"plausible-{place:0{digits}}.csv"
-            outputs.write_text(path, to_csv(release, rows))
+            outputs.write_text(path, to_csv(release, rows), private=True)
             paths.append(path)
     return paths
 

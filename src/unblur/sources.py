@@ -7,7 +7,8 @@ import re
 import secrets
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,12 @@ from typing import Any
 from unblur.engines import reason_of
 from unblur.errors import MissingExtraError, TableError
 from unblur.files import open_file
-from unblur.parts import find_parts, open_parts
+from unblur.parts import Found, find_parts, open_parts
 from unblur.spark import Layout, read_parquet, read_table
 from unblur.tables import ROW, Table, check_names
 from unblur.workspace import Workspace
+
+_URL = re.compile(r"[a-z][a-z0-9+]*://")
 
 
 def open_table(source: Any, workspace: Workspace, *, columns: Sequence[str] = (), encoding: str | None = None) -> Table:
@@ -31,18 +34,14 @@ def open_table(source: Any, workspace: Workspace, *, columns: Sequence[str] = ()
         with spooled.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
         return open_file(spooled, "standard input", workspace, columns, encoding)
-    if isinstance(source, str) and re.match(r"[a-z][a-z0-9+]*://", source):
+    if isinstance(source, str) and _URL.match(source):
         return _open_url(source, workspace)
     if isinstance(source, str | os.PathLike):
         path = Path(source)
-        try:
-            if (parts := find_parts(source)) is not None:
+        with _files_of(source) as parts:
+            if parts is not None:
                 return replace(open_parts(parts, str(path), workspace, columns, encoding), path=path)
-            if not path.is_file():
-                raise TableError(f"{path}: no such file; CSV, TSV, Parquet and Excel files are read")
             return replace(open_file(path, str(path), workspace, columns, encoding), path=path)
-        except OSError as error:
-            raise TableError(f"{error.filename or path}: {error.strerror or error}") from error
     if type(source).__module__.startswith("ibis.") and hasattr(source, "columns"):
         return Table(source, "the expression", workspace, steady=False)
     if type(source).__module__.startswith("pyspark.sql."):
@@ -51,6 +50,25 @@ def open_table(source: Any, workspace: Workspace, *, columns: Sequence[str] = ()
         backend = ibis.pyspark.connect(source.sparkSession)
         return _open_layout(Layout(source), backend, "the table", workspace)
     return _open_frame(source, workspace)
+
+
+def check_source(source: str) -> None:
+    """Refuse, before any work, a path where there is nothing to read."""
+    if source != "-" and not _URL.match(source):
+        with _files_of(source):
+            pass
+
+
+@contextmanager
+def _files_of(source: str | os.PathLike[str]) -> Iterator[Found | None]:
+    """List the files of a folder or pattern, None for a single file; what goes wrong with them inside is told."""
+    try:
+        parts = find_parts(source)
+        if parts is None and not Path(source).is_file():
+            raise TableError(f"{Path(source)}: no such file; CSV, TSV, Parquet and Excel files are read")
+        yield parts
+    except OSError as error:
+        raise TableError(f"{error.filename or source}: {error.strerror or error}") from error
 
 
 def _open_frame(source: Any, workspace: Workspace) -> Table:
@@ -124,8 +142,8 @@ def _open_url(url: str, workspace: Workspace) -> Table:
         if type(error).__name__ == "TableNotFound":
             raise TableError(f"{name}: there is no such table") from error
         known = {
-            "OperationalError": "the server cannot be reached, or refuses this user",
+            "OperationalError": "the server cannot be reached, or refuses the connection",
             "IOException": "not a DuckDB file, or in use by another program",
         }
-        reason = known.get(type(error).__name__) or reason_of(error) or type(error).__name__
+        reason = reason_of(error) or known.get(type(error).__name__) or type(error).__name__
         raise TableError(f"{name}: cannot be opened ({reason})") from None

@@ -24,6 +24,8 @@ from unblur.tables import Table
 if TYPE_CHECKING:
     import ibis
 
+_NOT_SPARKS = "only rows that Spark has go there; open the table with pyspark://, too"
+
 
 @dataclass(frozen=True)
 class Delivery:
@@ -56,8 +58,8 @@ class Target(Protocol):
         """Write the rows in a `with` block; when it ends well, they are there for all to see."""
 
 
-def open_target(path: str | os.PathLike[str]) -> Target:
-    """Find out what is meant by a path or URL."""
+def open_target(path: str | os.PathLike[str], *, source: str | None = None) -> Target:
+    """Find out what is meant by a path or URL; a `source` whose rows cannot go there is refused before Spark starts."""
     if not isinstance(path, str) or not re.match(r"[a-z][a-z0-9+]*://", path):
         return FileTarget(Path(path))
     address, _, table = path.partition("#")
@@ -65,6 +67,8 @@ def open_target(path: str | os.PathLike[str]) -> Target:
     if scheme in ("postgres", "postgresql") and table:
         return DatabaseTarget(address, table)
     if scheme == "pyspark" and table.startswith("parquet:"):
+        if source is not None and not source.startswith("pyspark://"):
+            raise OutputError(f"pyspark://…#{table}: {_NOT_SPARKS}")
         return SparkTarget(address, table.removeprefix("parquet:"))
     accepted = "a path, postgres://USER@HOST/DB#table, or pyspark://#parquet:PATH"
     raise OutputError(f"{scheme}://…: a release cannot go there; accepted are {accepted}")
@@ -130,7 +134,7 @@ class SparkTarget:
     def staged(self, delivery: Delivery, outputs: Outputs) -> Iterator[None]:
         engine = delivery.table.engine
         if not isinstance(engine, SparkEngine):
-            raise OutputError(f"{self.name}: only rows that Spark has go there; open the table with pyspark://, too")
+            raise OutputError(f"{self.name}: {_NOT_SPARKS}")
         with engine_errors(self.name):
             layout = delivery.table.layout or Layout(engine.frame(delivery.table.rows))
             frame = engine.frame(delivery.rows)

@@ -8,7 +8,7 @@ import sys
 import warnings
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Literal, Never
+from typing import Annotated, Any, Literal, Never
 
 import typer
 
@@ -62,6 +62,10 @@ Cluster = Annotated[
 ]
 
 
+_UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+"""What Typer raises for a command line that it cannot read; older versions have it from Click."""
+
+
 def main() -> Never:
     """Run the command line: an error of the user is one line and exit status 2; ours keeps its traceback."""
     received: list[int] = []
@@ -77,7 +81,7 @@ def main() -> Never:
     open_screen()
     try:
         try:
-            app()
+            sys.exit(app(prog_name="unblur", standalone_mode=False) or 0)  # it returns the exit status, if not 0
         finally:
             if sys.stdout is not None:  # it may have been closed before we began
                 sys.stdout.flush()
@@ -88,8 +92,17 @@ def main() -> Never:
         if isinstance(error, UnblurError):
             print(f"unblur: {error}", file=sys.stderr)
             sys.exit(2)
+        if isinstance(error, _UsageError):
+            print(_usage(error), end="", file=sys.stderr)
+            sys.exit(2)
         raise
-    sys.exit(0)
+
+
+def _usage(error: Any) -> str:
+    """Say in one line what is wrong with the command line; nothing, if help was asked for and has been shown."""
+    said = " ".join(error.format_message().split()).rstrip(".")
+    where = f"; see {error.ctx.command_path} --help" if error.ctx else ""
+    return f"unblur: {said[0].lower()}{said[1:]}{where}\n" if said else ""
 
 
 def _show_warning(

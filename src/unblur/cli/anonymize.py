@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from unblur.anonymizing import AnonymizedRelease, anonymize
-from unblur.cli.progress import progress_bar
+from unblur.cli.progress import first_of, progress_bar
 from unblur.config import Config
+from unblur.sources import check_source
 from unblur.targets import open_target
 
 
@@ -23,9 +24,10 @@ def run(
 ) -> None:
     """Make the release and say what it looks like."""
     description = Config.read(config)
-    target = open_target(out)
-    target.check([Path(table), *description.paths], trace=trace, overwrite=overwrite, source=table)
-    with progress_bar("reading and grouping the rows") as show:
+    check_source(table)
+    with progress_bar(first_of("reading and grouping the rows", table, out)) as show:
+        target = open_target(out, source=table)
+        target.check([Path(table), *description.paths], trace=trace, overwrite=overwrite, source=table)
 
         def advance(done: int, of: int) -> None:
             show(description="forming classes", completed=done, total=of)

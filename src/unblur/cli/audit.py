@@ -12,7 +12,7 @@ import typer
 
 from unblur.auditing import audit
 from unblur.audits import Audit
-from unblur.cli.progress import Show, progress_bar
+from unblur.cli.progress import Show, first_of, progress_bar
 from unblur.cli.screen import FAILED, MISFIT
 from unblur.cli.times import parse_budget
 from unblur.config import Config, Mechanism
@@ -55,7 +55,7 @@ def run(
         raise ConfigError("--public is about the report; say where it goes with --html")
     if draws is not None and options.get("attack") != "joint":
         raise ConfigError("--draws is about all classes together; ask for them with --attack joint")
-    options["budget"] = parse_budget(budget) if budget else None
+    options["budget"] = parse_budget(budget) if budget is not None else None
     options["earlier"] = read_draws(draws) if draws is not None else ()
     targets = _targets(json, html, draws)
     told: tuple[str, ...] = ()
@@ -73,19 +73,19 @@ def run(
         description = Config.read(config)
         for target in targets:
             check_target(target, [Path(release), Path(truth or release), *description.paths])
-        with progress_bar("reading the release") as show:
+        with progress_bar(first_of("reading the release", release)) as show:
             read = read_release(
                 release, description, encoding=encoding, on_rows=lambda done, of: show(completed=done, total=of)
             )
-            show(completed=0, total=None)
             result = _audit(read, show, truth=truth, encoding=encoding, **options)
     with Outputs() as outputs:
         if json is not None and json != "-":
-            outputs.write_text(Path(json), result.to_json())
+            outputs.write_text(Path(json), result.to_json(), private=True)
         if html is not None:
-            outputs.write_text(html, result.to_html(public=public, gates=gates))
+            outputs.write_text(html, result.to_html(public=public, gates=gates), private=not public)
         if draws is not None and result.together is not None:
-            outputs.write_text(draws, draws_text(result.together.result.draws, options["earlier"]))
+            text = draws_text(result.together.result.draws, options["earlier"])
+            outputs.write_text(draws, text, private=True)
     if json == "-":
         sys.stdout.write(result.to_json())
     else:
@@ -114,7 +114,8 @@ def _check_project_options(config: Path | None, truth: str | None) -> None:
 def _audit(release: Release, show: Show, **options: Any) -> Audit:
     return audit(
         release,
-        progress=lambda done, of: show(description="attacking the classes", completed=done, total=of),
+        progress=lambda done, of: show(completed=done, total=of),
+        on_stage=lambda stage: show(description=stage, completed=0, total=None),
         on_interrupt="keep",
         **options,
     )
@@ -249,6 +250,9 @@ def _with_truth(result: Audit) -> Iterator[str]:
         yield f"The true placement is NOT among the plausible ones in {listed}: the mechanism is not as stated."
     else:
         yield "With the raw table: the true placement is among the plausible ones in every class."
+    if not found.classes:
+        yield "Singled out: nothing to count, for no class has more than one cell."
+        return
     yield (
         f"Singled out: nobody in {found.failed:,}, one record in {found.one:,}, more in {found.many:,} "
         f"of {count(found.classes, 'class')} of more than one cell."

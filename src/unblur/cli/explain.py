@@ -11,7 +11,7 @@ import typer
 
 from unblur.attacking import Attack, inference_of
 from unblur.auditing import mechanism_of
-from unblur.cli.progress import progress_bar
+from unblur.cli.progress import first_of, progress_bar
 from unblur.cli.screen import MISFIT
 from unblur.counting.numbers import Count
 from unblur.errors import ConfigError
@@ -41,7 +41,7 @@ def run(
     encoding: str | None = None,
 ) -> None:
     """Read the release and put one class into words."""
-    with progress_bar("reading the release"), _opened(release, config, encoding) as opened:
+    with progress_bar(first_of("reading the release", release)), _opened(release, config, encoding) as opened:
         number = find_class(chosen, opened)
         made_by = mechanism_of(opened, mechanism)
         attack = Attack(opened.bare(), inference_of(made_by, opened, order), effort=MOST_EFFORT)

@@ -69,7 +69,7 @@ def run(
                 scheduler=scheduler,
                 progress=lambda done, of: show(description="all classes together", completed=done, total=of),
             )
-        show(description="drawing tables and pictures", total=None)
+        show(description="drawing tables and pictures", completed=0, total=None)
         page = write(results, out)
     classes = sum(len(each.classes) for each in results.outcomes.values())
     sound = "the truth is always among what remains" if results.sound else "THE TRUTH IS NOT ALWAYS AMONG WHAT REMAINS"

@@ -8,7 +8,7 @@ import typer
 
 from unblur.attacks import attack
 from unblur.auditing import mechanism_of
-from unblur.cli.progress import progress_bar
+from unblur.cli.progress import first_of, progress_bar
 from unblur.cli.screen import MISFIT
 from unblur.cli.times import parse_budget
 from unblur.mechanisms import Order
@@ -31,15 +31,16 @@ def run(
     encoding: str | None,
 ) -> None:
     """Draw tables, write them, and say what they are."""
+    seconds = parse_budget(budget) if budget is not None else None
     check_folder(out)
-    with progress_bar("reading the release") as show:
+    with progress_bar(first_of("reading the release", release)) as show:
         opened = read_release(release, config, encoding=encoding)
         result = attack(
             opened,
             scope="joint",
             mechanism=mechanism,
             order=order,
-            budget=parse_budget(budget) if budget else None,
+            budget=seconds,
             seed=seed,
             progress=lambda done, of: show(description="counting plausible tables", completed=done, total=of),
         )

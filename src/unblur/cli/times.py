@@ -15,5 +15,5 @@ def parse_budget(text: str) -> float:
     """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|min|h|)\s*", text)
     if found is None or not float(found[1]):
-        raise ConfigError(f"--budget {text!r}: a time is a number with s, m or h, as in 60s")
+        raise ConfigError(f"--budget {text!r}: a time is a number above 0 with s, m or h, as in 60s")
     return float(found[1]) * {"m": 60, "min": 60, "h": 3600}.get(found[2], 1)

@@ -35,6 +35,8 @@ from unblur.release import Release
 
 Progress = Callable[[int, int], None]
 """Called with the number of components done and of all components."""
+Stage = Callable[[str], None]
+"""Called with what is done next, in words."""
 
 PRECISION = 0.05
 ERROR = 0.05
@@ -164,24 +166,32 @@ def joint(
     exact: bool = True,
     earlier: Sequence[Mapping[str, Any]] = (),
     progress: Progress = lambda done, of: None,
+    on_stage: Stage = lambda stage: None,
 ) -> JointResult:
     """Count the data sets that could have produced a release, all classes seen together.
 
     The budget, in seconds, holds for everything; without one, the exact engine goes up to its limits, and an estimate
     ends when it is good enough or after a minute per component. With `exact=False` all that is shared is estimated.
     Estimates whose draws are among the `earlier` ones (`JointResult.draws`) go on from there.
+    `progress` counts the components that are done; `on_stage` is called with what is done next, in words.
     """
     start, records = time.monotonic(), records or release.config.records
     program = joint_program(Attack(release, inference))
     grid, begun = program.attack.grid, {each["system"]: each for each in earlier if each["seed"] == seed}
     parts: list[Part | None] = []
-    for done, component in enumerate(program.components):
-        progress(done, len(program.components))
+    waiting: list[int] = []
+    on_stage("looking at the classes together: counting")
+    for place, component in enumerate(program.components):
+        progress(place - len(waiting), len(program.components))
         part = Part(grid, component, records)
         end = None if budget is None else start + EXACT_SHARE * budget
         parts.append(part if component.plain else _exactly(part, end) if exact else None)
-    waiting = [place for place, part in enumerate(parts) if part is None]
+        if parts[-1] is None:
+            waiting.append(place)
+    if waiting:
+        on_stage("looking at the classes together: estimating")
     for left, place in zip(range(len(waiting), 0, -1), waiting, strict=True):
+        progress(len(parts) - left, len(parts))
         component = program.components[place]
         estimator = Estimator(grid, component, records, seed=seed, error=ERROR / len(waiting))
         if known := begun.get(digest(component, records)):

@@ -54,11 +54,6 @@ LEAKS: dict[LeakKind, tuple[Severity, str, str]] = {
     ),
     "original_order": ("serious", "Rows in the order of the raw table", "What they were sorted by can be read off."),
     "raw_values": ("minor", "Raw values among the labels", "Some records show a value as it is, not generalized."),
-    "short_leaves": (
-        "minor",
-        "Intervals that ARX takes for single values",
-        "ARX's loss counts them as not generalized.",
-    ),
 }
 """How bad each kind of leak is, what to call it, and what to say of it in public."""
 

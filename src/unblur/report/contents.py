@@ -260,6 +260,8 @@ class Contents:
         found = None if self.public else self.audit.singling_out
         if found is None:
             return ""
+        if not found.classes:
+            return "no class has several cells, so there is nothing to count."
         return (
             f"of {count(found.classes, 'class')} of several cells, nobody is alone in a cell in {found.failed:,}, one "
             f"record in {found.one:,}, more than one in {found.many:,}."

@@ -162,7 +162,14 @@ def _conclude(release: Release, folder: Path, show: Show, **options: Any) -> Non
     from unblur.auditing import audit
     from unblur.web.reporting import write_report
 
-    found = audit(release, progress=lambda done, of: show("attacking the classes", done, of), **options)
+    stage = ""
+
+    def enter(what: str) -> None:
+        nonlocal stage
+        stage = what
+        show(stage, 0, 0)
+
+    found = audit(release, progress=lambda done, of: show(stage, done, of), on_stage=enter, **options)
     show("writing the report", 0, 0)
     write_report(found, folder)
     pack_config(folder)
