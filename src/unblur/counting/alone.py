@@ -19,7 +19,7 @@ over disjoint regions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from math import comb, factorial, nan
@@ -29,10 +29,13 @@ import numpy as np
 
 from unblur.counting.exact import ExactCount
 from unblur.counting.problem import Problem, Records
-from unblur.counting.weights import Family, solutions
-from unblur.grid import Grid
+from unblur.counting.weights import Family, Series, solutions
+from unblur.grid import Box, Free, Grid
 
+MANY = 12
+"""Of more records than this, unlike cells are told by series: there would be too many powers of their volumes."""
 MOST_REMEMBERED = 1_000
+MOST_WAYS = 100_000
 STEP = 16
 """Digits take so many bits, or a multiple of it: like classes then have like codes."""
 
@@ -72,6 +75,9 @@ def count_nobody_alone(problem: Problem, grid: Grid, records: Records) -> int:
     """Count the raw data sets in which no cell holds exactly one record."""
     if problem.size == 1:
         return 0
+    if problem.size > MANY and not grid.is_even:
+        cells = {free.pieces: grid.cell_volumes(free) for free in problem.free.values()}
+        return ExactCount(problem, _series(problem.size, cells, records)).count()
     # Where records are told apart, so many times as large cells have so many times the ways for each of them.
     unit = grid.unit if records == "any" else 1
     if grid.is_even:
@@ -89,19 +95,39 @@ def count_nobody_alone(problem: Problem, grid: Grid, records: Records) -> int:
     return int(unit**problem.size) * ExactCount(problem, family).count()
 
 
+def _series(size: int, cells: Mapping[tuple[Box, ...], Mapping[int, int]], records: Records) -> Series:
+    """Weights that are told number by number."""
+    ways = solutions(records).formula
+
+    def one(free: Free) -> tuple[int, ...]:
+        return series.join(
+            [
+                series.power(tuple(0 if n == 1 else ways(volume, n) for n in range(size + 1)), times)
+                for volume, times in cells[free.pieces].items()
+            ]
+        )
+
+    series = Series(solutions(records).labelled, size, one)
+    return series
+
+
 @lru_cache(maxsize=MOST_REMEMBERED)
 def _in_equal_cells(records: Records, volume: int) -> Callable[[Any, int], Any]:
     """Tell how to count for so many cells of one volume, or for each of an array of such numbers."""
     family = solutions(records)
 
     def ways(cells: Any, n: int) -> Any:
+        return remembered(cells, n) if isinstance(cells, int) else counted(cells, n, int(np.max(cells, initial=0)))
+
+    def counted(cells: Any, n: int, most: int) -> Any:
         total, single = 0, 1
-        for j in range(n + 1):
+        for j in range(min(n, most) + 1):
             others = max(cells - j, 0) if isinstance(cells, int) else np.maximum(cells - j, 0)
             total = total + single * family.formula(others * volume, n - j)
             single = -single * (cells - j) // (j + 1) * (volume * (n - j if family.labelled else 1))
         return total
 
+    remembered = lru_cache(maxsize=MOST_WAYS)(lambda cells, n: counted(cells, n, cells))
     return ways
 
 
