@@ -53,18 +53,19 @@ class Shape:
         """Anonymize bell-shaped records into a Parquet file, unless the folder has it."""
         path = folder / f"audited-{self.rows}-{self.attributes}-{self.k}.parquet"
         if not path.exists():
-            with unblur.anonymize(self._draw(), self._config()) as release:
+            with unblur.anonymize(self.draw(), self.config()) as release:
                 release.save(path)
         return path
 
-    def _draw(self) -> pa.Table:
+    def draw(self) -> pa.Table:
+        """Draw the records."""
         shares = np.random.default_rng(SEED).normal(0.5, SPREAD, (self.rows, self.attributes))
         sizes = np.array([LEAVES * (100 + 7 * i) for i in range(self.attributes)])
         values = np.clip((shares * sizes).astype(np.int64), 0, sizes - 1)
         return pa.table({f"q{i}": values[:, i] for i in range(self.attributes)})
 
-    def _config(self) -> dict[str, Any]:
-        """No two domains are alike."""
+    def config(self) -> dict[str, Any]:
+        """Describe them; no two domains are alike."""
         return {
             "k": self.k,
             "quasi_identifiers": [

@@ -95,7 +95,7 @@ def run(folder: Path, *, quick: bool) -> str:
                     count_text(size),
                     time_text(theirs) if isinstance(theirs, float) else theirs,
                     time_text(ours),
-                    f"{theirs / ours:,.0f}" if isinstance(theirs, float) else "",
+                    f"{theirs / ours:,.1f}" if isinstance(theirs, float) else "",
                 ]
             )
     return table(["tool", "rows", "its time", "unblur", "times as fast"], rows)

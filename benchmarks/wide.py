@@ -6,7 +6,6 @@ Processor time, each measurement in a process of its own. `python -m benchmarks.
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from benchmarks.jobs import peak_of
 from benchmarks.ledger import is_faster
 from benchmarks.reporting import count_text, table, time_text
 from benchmarks.states import Case, K
@@ -76,7 +76,7 @@ def _measure(kind: str, case: Case) -> dict[str, float]:
         else:
             _try_every_state(histogram, lattice)
         took = time.process_time() - start
-    return {"looks": looks.calls, "seconds": took, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+    return {"looks": looks.calls, "seconds": took, "peak": peak_of(Path("/proc/self")) / 1024}
 
 
 def _try_every_state(histogram: Histogram, lattice: Lattice) -> None:
