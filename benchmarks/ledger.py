@@ -40,6 +40,8 @@ def is_faster(what: str, against: str, times: float, at_least: float | None = No
 
 def summary() -> str:
     """Lay out all ratios that were noted."""
+    if not _ratios:
+        return "None: nothing was compared."
     verdicts = {None: "", True: "met", False: "MISSED"}
     rows = [
         [
