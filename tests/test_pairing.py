@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import unblur
-from unblur import pairing
+from unblur import matching, pairing
 from unblur.errors import TableError
 from unblur.reading import PublishedRelease
 from unblur.replay import Replay
@@ -110,3 +110,21 @@ def test_a_replay_reads_both_in_step_and_names_the_first_row_that_differs(
     assert differs is not None and differs == by_id
     assert (differs.rows, differs.first, differs.found[1]) == (2, 12_345, "*")
     assert differs.expected[0] == differs.found[0] and differs.expected[1] != "*"
+
+
+def test_ids_are_matched_in_parts(tmp_path: Path, published: PublishedRelease, monkeypatch: pytest.MonkeyPatch) -> None:
+    shuffled = people().take(pa.array(np.random.default_rng(2).permutation(ROWS)))
+    source = write(shuffled, tmp_path, "parquet")
+    whole = truth_of(source, published, id_column="id")
+    monkeypatch.setattr(matching, "MOST_IDS", 1_000)
+    assert truth_of(source, published, id_column="id") == whole
+    ids = shuffled["id"].to_numpy().copy()
+    ids[[100, 20_000, 25_000]] = ids[99]
+    repeated = write(shuffled.set_column(0, "id", pa.array(ids)), tmp_path, "parquet")
+    with pytest.raises(TableError, match=r"row 101: an id that another row has too \(3 such rows\)"):
+        truth_of(repeated, published, id_column="id")
+    ids[[100, 20_000, 25_000]] = [ROWS + 7, ROWS + 8, ROWS + 9]
+    others = write(shuffled.set_column(0, "id", pa.array(ids)), tmp_path, "parquet")
+    first = shuffled["id"].take(pa.array([100, 20_000, 25_000])).to_numpy().min() + 1
+    with pytest.raises(TableError, match=rf"row {first}: an id that .*raw.parquet does not have \(3 such rows\)"):
+        truth_of(others, published, id_column="id")

@@ -16,11 +16,11 @@ from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from unblur.errors import ClusterError, ConfigError, MissingExtraError
+from unblur.workspace import Workspace
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -69,8 +69,8 @@ def _on_this_machine(
 ) -> Generator[R, None, None]:
     from joblib import Parallel, delayed, dump
 
-    with TemporaryDirectory(prefix="unblur-") as folder:  # for its owner's eyes only
-        path = Path(folder) / "shared"
+    with Workspace() as workspace:  # for its owner's eyes only
+        path = workspace.new_path("shared")
         dump(shared, path)
         calls = (delayed(_call)(path, os.getpid(), function, task) for task in tasks)
         with closing(Parallel(n_jobs=jobs, return_as="generator")(calls)) as stream:

@@ -2,8 +2,7 @@
 
 Rows of both tables are matched by position or by a column of ids; then every label must cover its row's raw value. The
 two tables may live in different engines, so what is compared comes to Python. Rows that are matched by position are
-read in step, and kept as groups of equal rows; those that are matched by ids come all at once, unless both tables are
-on one Spark cluster, which then sends groups.
+read in step, those that have ids are joined by them; in either case only groups of equal rows are kept.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from unblur.errors import ConfigError, TableError, UnblurWarning
 from unblur.grid import Grid
 from unblur.hierarchy import Ranks
 from unblur.labels import ROOT_LABEL
-from unblur.matching import WEIGHT, match_groups, on_one_cluster
-from unblur.pairing import Marks, Pairs, group, pair_in_step, wrong_rows
+from unblur.matching import FIRST, WEIGHT, match_groups
+from unblur.pairing import Pairs, group, pair_in_step
 from unblur.reading import LabelReader, Node
 from unblur.release import Release
 from unblur.sources import open_table
@@ -32,7 +31,6 @@ from unblur.watching import Progress
 from unblur.workspace import Workspace
 
 if TYPE_CHECKING:
-    import ibis
     import pyarrow as pa
 
 Cell = tuple[int, ...]
@@ -127,29 +125,13 @@ def _paired(published: Table, release: Release, cells: Cells, id_column: str | N
         coded = cells.coded(ROW)
         columns = {name: coded[code] for name, code in codes.items()}
         return pair_in_step(published, labels, cells.table, coded, columns, progress)
-    if not on_one_cluster(published, cells.table):
-        return _pair_by_ids(published, labels, cells, id_column)
     groups = match_groups(published, labels, cells, codes, id_column)
     return Pairs(
         published,
         [groups[name].combine_chunks() for name in labels],
         np.stack([groups[name].to_numpy().astype(np.int64) for name in codes]),
         weights=groups[WEIGHT].to_numpy().astype(np.int64),
-        first=np.zeros(groups.num_rows, dtype=np.int64),
-    )
-
-
-def _pair_by_ids(published: Table, labels: Mapping[str, Any], cells: Cells, id_column: str) -> Pairs:
-    """Bring all rows, and find the raw row of every published one."""
-    rows = _fetch(published, published.rows, labels, id_column)
-    ids = _ids(published, rows, id_column)
-    codes, raw_ids = _raw_rows(cells, id_column)
-    return Pairs(
-        published,
-        [rows[name].combine_chunks() for name in labels],
-        codes[:, _match(published, ids, cells.table, raw_ids, id_column)],
-        weights=np.ones(len(ids), dtype=np.int64),
-        first=np.arange(len(ids)),
+        first=groups[FIRST].to_numpy().astype(np.int64),
     )
 
 
@@ -158,69 +140,6 @@ def _label_columns(published: Table, release: Release) -> dict[str, Any]:
     for attribute in attributes:
         published.require(attribute.name)
     return {f"label_{i}": published.rows[each.name].cast("string") for i, each in enumerate(attributes)}
-
-
-def _raw_rows(cells: Cells, id_column: str) -> tuple[Ranks, pa.Array]:
-    """Bring the codes of every raw row, one line per attribute, and its id."""
-    table = cells.table
-    more = [*([ROW] if table.numbered else []), id_column]
-    coded = cells.coded(*more)
-    codes = {f"code_{i}": coded[name] for i, name in enumerate(coded.columns[len(more) :])}
-    rows = _fetch(table, coded, codes, id_column)
-    return np.stack([rows[name].to_numpy().astype(np.int64) for name in codes]), _ids(table, rows, id_column)
-
-
-def _fetch(table: Table, rows: ibis.Table, columns: Mapping[str, Any], id_column: str) -> pa.Table:
-    """Bring some columns, and the ids as `id`, in the order of the rows if they have one."""
-    ids = {"id": _comparable(rows[id_column])}
-    if not table.numbered:
-        return table.fetch(rows.select(**columns, **ids))
-    return table.fetch(rows.select(ROW, **columns, **ids).order_by(ROW))
-
-
-def _comparable(column: Any) -> Any:
-    """Take a column as text in its engine; floating-point numbers as they are, for engines write them differently."""
-    return column.cast("float64" if column.type().is_floating() else "string")
-
-
-def _ids(table: Table, rows: pa.Table, id_column: str) -> pa.Array:
-    """Return the ids as text; refuse missing and repeated ones."""
-    ids = _texts(rows["id"].combine_chunks())
-    what = f"column {id_column!r}:"
-    missing = ids.is_null().to_numpy(zero_copy_only=False)
-    if missing.any():
-        raise _wrong_rows(table, missing, what, "an id is missing")
-    _, first = np.unique(ids.dictionary_encode().indices.to_numpy(), return_index=True)
-    if len(first) < len(ids):
-        repeated = np.ones(len(ids), dtype=np.bool_)
-        repeated[first] = False
-        raise _wrong_rows(table, repeated, what, "an id that another row has too")
-    return ids
-
-
-def _texts(ids: pa.Array) -> pa.Array:
-    """Write ids as text: whole numbers without decimals, NULL where there is nothing."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_floating(ids.type):
-        whole = pc.and_(pc.equal(pc.floor(ids), ids), pc.less(pc.abs(ids), 2.0**53))
-        integers = pc.if_else(whole, ids, 0.0).cast(pa.int64()).cast(pa.string())
-        ids = pc.if_else(pc.is_nan(ids), None, pc.if_else(whole, integers, ids.cast(pa.string())))
-    trimmed = pc.utf8_trim_whitespace(ids)
-    plain = pc.replace_substring_regex(trimmed, r"^([+-]?[0-9]+)\.0*$", r"\1")
-    return pc.if_else(pc.equal(plain, ""), None, plain)
-
-
-def _match(published: Table, ids: pa.Array, table: Table, raw_ids: pa.Array, id_column: str) -> Ranks:
-    """Find the raw row of every published row; both must have the same ids."""
-    import pyarrow.compute as pc
-
-    for one, here, other, there in ((published, ids, table, raw_ids), (table, raw_ids, published, ids)):
-        lacking = pc.invert(pc.is_in(here, value_set=there)).to_numpy(zero_copy_only=False)
-        if lacking.any():
-            raise _wrong_rows(one, lacking, f"column {id_column!r}:", f"an id that {other.name} does not have")
-    return np.asarray(pc.index_in(ids, value_set=raw_ids).to_numpy(), dtype=np.int64)
 
 
 def _class_numbers(release: Release, pairs: Pairs) -> Ranks:
@@ -302,7 +221,3 @@ def _tally(classes: int, numbers: Ranks, positions: Ranks, weights: Ranks) -> Tr
         found[number][cell] = count
         totals[cell] += count
     return Truth(tuple(found[:-1]), found[-1], dict(totals), without)
-
-
-def _wrong_rows(table: Table, wrong: Marks, where: str, what: str) -> TableError:
-    return wrong_rows(table, int(wrong.argmax()), int(wrong.sum()), where, what)
