@@ -24,7 +24,7 @@ MOST_IDS = 4_000_000
 """So many rows or somewhat more are matched at a time: DuckDB cannot tell many more ids apart in its memory."""
 WEIGHT, FIRST = f"{PREFIX}_weight", f"{PREFIX}_first"
 """Columns that tell how many rows a group has, and the number of its first published row."""
-_ID, _HERE, _THERE, _OTHER = (f"{PREFIX}_{name}" for name in ("id", "here", "there", "other"))
+_ID, _PART, _HERE, _THERE, _OTHER = (f"{PREFIX}_{name}" for name in ("id", "part", "here", "there", "other"))
 
 
 @dataclass(frozen=True)
@@ -34,16 +34,24 @@ class _Side:
     table: Table
     rows: ibis.Table
     fetch: Callable[[ibis.Table], pa.Table]
+    workspace: Workspace | None
+    """Where the rows have been brought to; None if they are where they were."""
 
     def one(self, **figures: Any) -> dict[str, Any]:
         """Find some figures about all rows."""
         found: dict[str, Any] = self.fetch(self.rows.aggregate(**figures)).to_pylist()[0]
         return found
 
-    def part(self, number: int, parts: int) -> _Side:
-        """Choose some of the rows by their ids."""
-        ids = self.rows[_ID]
-        return self if parts == 1 else replace(self, rows=self.rows.filter((ids.hash() & (parts - 1)) == number))
+    def parts(self, number: int) -> list[_Side]:
+        """Part the rows by their ids, a file or more for each part; the number is a power of two."""
+        if self.workspace is None or number == 1:
+            return [self]
+        duckdb, folder = self.workspace.duckdb, self.workspace.new_path("parts")
+        marked = self.rows.mutate(**{_PART: self.rows[_ID].hash() & (number - 1)})
+        options = f"FORMAT parquet, PARTITION_BY ({_PART})"
+        duckdb.con.execute(f"COPY ({duckdb.compile(marked)}) TO {sql_text(str(folder))} ({options})")
+        rows = duckdb.read_parquet(folder / "*" / "*.parquet", hive_partitioning=True)
+        return [replace(self, rows=rows.filter(rows[_PART] == part).drop(_PART)) for part in range(number)]
 
 
 def match_groups(
@@ -80,12 +88,12 @@ def _chosen(table: Table, rows: ibis.Table, columns: Mapping[str, Any], id_colum
 def _side(table: Table, rows: ibis.Table, workspace: Workspace | None) -> _Side:
     """Leave the rows where they are, or write them to a temporary file."""
     if workspace is None:
-        return _Side(table, _with_ids(rows), table.fetch)
+        return _Side(table, _with_ids(rows), table.fetch, workspace)
     path = workspace.new_path("ids.parquet")
     with table.reading(rows):
         connection, query = table.engine.stage(rows, workspace.new_path("stage"))
         connection.execute(f"COPY ({query}) TO {sql_text(str(path))} (FORMAT parquet)")
-    return _Side(table, _with_ids(workspace.duckdb.read_parquet(path)), workspace.duckdb.to_pyarrow)
+    return _Side(table, _with_ids(workspace.duckdb.read_parquet(path)), workspace.duckdb.to_pyarrow, workspace)
 
 
 def _with_ids(rows: ibis.Table) -> ibis.Table:
@@ -110,8 +118,8 @@ def _match(here: _Side, there: _Side, columns: Sequence[str], id_column: str) ->
     import pyarrow as pa
 
     rows = max(_check_filled(side, id_column) for side in (here, there))
-    parts = 1 if isinstance(here.table.engine, SparkEngine) else 1 << (rows // MOST_IDS).bit_length()
-    some = [(here.part(n, parts), there.part(n, parts)) for n in range(parts)]
+    number = 1 << (rows // MOST_IDS).bit_length()
+    some = list(zip(here.parts(number), there.parts(number), strict=True))
     for place, side in enumerate((here, there)):
         _refuse(side.table, id_column, "an id that another row has too", [_repeated(each[place]) for each in some])
     groups = pa.concat_tables([_matched(*each, columns) for each in some])
