@@ -22,11 +22,13 @@ from unblur.errors import ConfigError, OutputError, TableError
 from unblur.paper import verdicts
 from unblur.paper.claims import CLAIMS
 from unblur.paper.evaluation import PAGE, TIMES, write
-from unblur.paper.protocol import DEFAULTS, Attacked, Outcome, Protocol, Source, Timings, Trial, attack, measure
+from unblur.paper.origins import DEFAULTS, Source
+from unblur.paper.protocol import Attacked, Outcome, Protocol, Trial, attack
 from unblur.paper.results import Results, averaged, distance, ratio
 from unblur.paper.running import Logbook, run_all
 from unblur.paper.sheets import Column, Sheet, show
 from unblur.paper.tables import all_tables, seconds
+from unblur.paper.timing import Timings, measure
 
 SMALL = Protocol(samples=2, ks=(3, 6))
 

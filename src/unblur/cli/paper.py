@@ -13,7 +13,8 @@ from unblur.errors import ConfigError
 from unblur.paper import jointly
 from unblur.paper.evaluation import JOINT, write
 from unblur.paper.joint_tables import counted, truth
-from unblur.paper.protocol import DEFAULTS, QUICK, SAMPLES, SIZES, Protocol, Source
+from unblur.paper.origins import DEFAULTS, SIZES, Source
+from unblur.paper.protocol import QUICK, SAMPLES, Protocol
 from unblur.paper.running import Logbook, run_all, run_jointly
 from unblur.words import count
 

@@ -14,7 +14,8 @@ polynomials in `v`; at `v^m` stands
 
 with Stirling's numbers `c` of the first kind, unsigned; if records are told apart, only `m = n` is left of it. So all
 that matters of a region are the sums of the powers of its cells' volumes: the digits of one whole number, which adds up
-over disjoint regions.
+over disjoint regions. Of many records there are too many such sums: then the generating functions themselves are
+multiplied.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from fractions import Fraction
 from functools import cached_property
 from math import prod
 from random import Random
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,19 +75,21 @@ class Proposal:
         return np.array([self.component.system.limits[number][0] for number in self.dropped], np.float32)
 
 
-class Part:
+class Part(Protocol):
     """Some classes of a component, drawn together."""
 
     groups: list[int]
-    solutions: int
+
+    @property
+    def solutions(self) -> int:
+        """How many ways there are to place their records."""
 
     def sample(self, number: int, rng: np.random.Generator) -> Counts:
         """Draw records per group."""
-        raise NotImplementedError
 
 
 @dataclass
-class MergedPart(Part):
+class MergedPart:
     """Classes whose kept limits the exact engine can handle."""
 
     solved: Solved
@@ -100,7 +103,7 @@ class MergedPart(Part):
         self.groups = [group for members in self.merged for group in members]
 
     @property
-    def solutions(self) -> int:  # type: ignore[override]
+    def solutions(self) -> int:
         return self.solved.solutions
 
     def sample(self, number: int, rng: np.random.Generator) -> Counts:
@@ -137,7 +140,7 @@ class MergedPart(Part):
 
 
 @dataclass
-class ClassPart(Part):
+class ClassPart:
     """One class whose heavy children count together: drawn from its own problem."""
 
     placements: Placements
@@ -145,7 +148,7 @@ class ClassPart(Part):
     free: Sequence[Free]
 
     @property
-    def solutions(self) -> int:  # type: ignore[override]
+    def solutions(self) -> int:
         return self.placements.solutions
 
     def sample(self, number: int, rng: np.random.Generator) -> Counts:

@@ -6,13 +6,9 @@ configuration and its number, not on k or on the other trials, so that any part 
 
 from __future__ import annotations
 
-import hashlib
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from decimal import Decimal
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,114 +17,26 @@ from unblur.attacking import Attack, Target, inference_of
 from unblur.config import Config
 from unblur.counting.placements import Cell
 from unblur.counting.problem import Records
-from unblur.datasets.catalogue import CONFIGURATIONS, Attribute, Configuration, DataSet, Original, data_set
-from unblur.datasets.loading import load, read_own
-from unblur.errors import ConfigError, ProgramError, TableError
+from unblur.datasets.catalogue import CONFIGURATIONS, Configuration, Original
+from unblur.errors import ConfigError
 from unblur.hierarchy import Ranks
 from unblur.histogram import Histogram
-from unblur.labels import parse_number
+from unblur.paper.origins import DEFAULTS, SIZES, Source
 from unblur.recoding import Recoding, local_recoding
-from unblur.refining import count, refine_by_enumeration
+from unblur.refining import count
 from unblur.release import Release
 from unblur.risk import Finding, find, with_truth
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 SAMPLES, QUICK = 12, 2
 """How many samples of each configuration: as in the paper, and for a first look."""
-SIZES: Mapping[Original, int] = {"hcup": 800, "clinic": 400}
-"""Records in a sample. Of the 500 patients the paper draws 400 in one place and 500 in another."""
 RECORDS: Records = "distinct"
 """What the paper assumes, and counts."""
-FARTHEST = Decimal(10**9)
-"""Larger numbers in a user's file are slips of the pen."""
 KS = (3, 4, 5, 6, 7, 8)
 LAST_K = 7
 """The tables end here, the figures go one further."""
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where the rows of one of the paper's data sets come from: a data set of ours, or a file of the user's."""
-
-    described: DataSet
-    path: Path | None = None
-    sha256: str | None = None
-    """Of the user's file."""
-
-    @classmethod
-    def own(cls, path: Path, described: DataSet) -> Source:
-        """Take a file of the user's; the domains become as wide as its values need."""
-        table = read_own(path, described)
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        widened = tuple(each.widened(*_extremes(path, table, each.name)) for each in described.attributes)
-        return cls(replace(described, attributes=widened, rows=table.num_rows), path, digest)
-
-    @classmethod
-    def of(cls, name: str, value: str) -> tuple[Original, Source]:
-        """Read NAME=VALUE: hcup or clinic, and a file or the name of a data set of ours."""
-        if name not in SIZES:
-            raise ConfigError(f"--data {name}={value}: the paper's data sets are {' and '.join(SIZES)}")
-        original: Original = "hcup" if name == "hcup" else "clinic"
-        try:
-            described = data_set(value)
-        except ConfigError:
-            if not Path(value).exists():
-                raise ConfigError(f"--data {name}={value}: neither a file nor a data set of ours") from None
-            return original, cls.own(Path(value), DEFAULTS[original].described)
-        if described.stands_for != original:
-            raise ConfigError(f"--data {name}={value}: {value} stands for {described.stands_for}")
-        return original, cls(described)
-
-    @property
-    def name(self) -> str:
-        """What to call the data on a page."""
-        return self.described.name if self.path is None else f"{self.described.stands_for} (your file)"
-
-    @property
-    def title(self) -> str:
-        """The data in some words."""
-        return self.described.title if self.path is None else f"your own file for {self.described.stands_for}"
-
-    @property
-    def synthetic(self) -> bool:
-        """Whether all records are invented."""
-        return self.path is None and self.described.synthetic
-
-    def read(self) -> pa.Table:
-        """Read or make the rows."""
-        return load(self.described.name) if self.path is None else read_own(self.path, self.described)
-
-    def ranks(self) -> dict[str, Ranks]:
-        """Read the rows as ranks: per column, how many steps each value lies above the start of its domain."""
-        table = self.read()
-        return {each.name: _ranks(table[each.name].to_pylist(), each) for each in self.described.attributes}
-
-
-def _ranks(values: Sequence[object], attribute: Attribute) -> Ranks:
-    numbers = (Decimal(str(value)) for value in values)
-    return np.array([int((number - attribute.low) // attribute.step) for number in numbers], dtype=np.int64)
-
-
-def _extremes(path: Path, table: pa.Table, name: str) -> tuple[Decimal, Decimal]:
-    """The least and the largest number of a column, which must all be numbers."""
-    numbers = [parse_number(str(value)) if value is not None else None for value in table[name].to_pylist()]
-    if None in numbers:
-        row, many = numbers.index(None) + 1, numbers.count(None)
-        rows = "1 such row" if many == 1 else f"{many:,} such rows"
-        raise TableError(f"{path}: column {name!r}: row {row}: not a number ({rows}); remove it")
-    known = [number for number in numbers if number is not None]
-    if known and max(map(abs, known)) > FARTHEST:
-        row = next(n for n, number in enumerate(known, 1) if abs(number) > FARTHEST)
-        raise TableError(f"{path}: column {name!r}: row {row}: a number beyond {FARTHEST:.0e}")
-    if not known:
-        raise TableError(f"{path}: there are no rows, only a header")
-    return min(known), max(known)
-
-
-DEFAULTS: Mapping[Original, Source] = {"hcup": Source(data_set("hcup-like")), "clinic": Source(data_set("clinic-like"))}
 
 
 @dataclass(frozen=True, order=True)
@@ -340,76 +248,3 @@ def attack(trial: Trial, sample: Sample) -> Outcome:
     sound = all(finding.truth is not None and finding.truth.feasible for finding in findings)
     outliers = attacked[classes] if sample.release.outliers else None
     return Outcome(trial, sample.release.rows, tuple(attacked[:classes]), outliers, sound)
-
-
-@dataclass(frozen=True)
-class Timing:
-    """How long one class, or the outliers, took; seconds."""
-
-    exact: float
-    solver: float | None = None
-    """The same by enumeration; None if it was not tried."""
-    finished: bool = True
-    """Whether the enumeration came to its end; if not, it would have taken longer than `solver`."""
-    agrees: bool = True
-    """Whether a finished enumeration counted what the exact engine counted."""
-
-
-@dataclass(frozen=True)
-class Timings:
-    """How long the classes of a trial took, and its outliers."""
-
-    classes: tuple[Timing, ...]
-    outliers: Timing | None
-    seconds: float | None = None
-    """What the enumeration was given, for all of them; None if it was not tried."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Describe it by plain values."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Timings:
-        """Take back what `to_dict` gave."""
-        outliers = found["outliers"]
-        classes = tuple(Timing(**each) for each in found["classes"])
-        return cls(classes, Timing(**outliers) if outliers else None, found["seconds"])
-
-
-def measure(sample: Sample, *, seconds: float | None = None) -> Timings:
-    """Measure how long stating and counting takes, class by class; with `seconds`, also the paper's way.
-
-    So many seconds are for the whole release: the classes share what is left of them.
-    """
-    assert sample.attack.overlaps is not None, "found once, for all classes"
-    end = None if seconds is None else time.monotonic() + seconds
-    numbers = sample.numbers
-    found = [_measure(sample, number, share) for number, share in zip(numbers, _shares(end, len(numbers)), strict=True)]
-    classes = len(sample.release.classes)
-    return Timings(tuple(found[:classes]), found[classes] if sample.release.outliers else None, seconds)
-
-
-def _shares(end: float | None, number: int) -> Iterator[float | None]:
-    """How long each of so many classes may take: an equal share of what is left when its turn comes."""
-    for left in range(number, 0, -1):
-        yield None if end is None else max(0.01, (end - time.monotonic()) / left)
-
-
-def _measure(sample: Sample, number: int | None, seconds: float | None) -> Timing:
-    start = time.perf_counter()
-    target = sample.target(number)
-    exact = count(sample.attack, target, RECORDS)
-    exact_seconds = time.perf_counter() - start
-    if seconds is None:
-        return Timing(exact_seconds)
-    start = time.perf_counter()
-    try:
-        found = refine_by_enumeration(sample.attack, target, RECORDS, seconds=seconds)
-    except ProgramError:
-        return Timing(exact_seconds, time.perf_counter() - start, finished=False)
-    finished = found.counted == "exact"
-    agrees = not finished or (found.plausible.exact, found.combinations.exact) == (
-        exact.plausible.exact,
-        exact.combinations.exact,
-    )
-    return Timing(exact_seconds, time.perf_counter() - start, finished, agrees)

@@ -17,7 +17,8 @@ from statistics import fmean, median
 
 from unblur.datasets.catalogue import CONFIGURATIONS, Configuration, Original
 from unblur.paper.jointly import Extra
-from unblur.paper.protocol import Attacked, Outcome, Protocol, Timing, Timings, Trial
+from unblur.paper.protocol import Attacked, Outcome, Protocol, Trial
+from unblur.paper.timing import Timing, Timings
 
 Measure = Callable[[Attacked], Fraction]
 

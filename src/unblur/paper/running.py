@@ -12,8 +12,9 @@ from typing import Any
 from unblur.errors import ConfigError, OutputError
 from unblur.output import Outputs
 from unblur.paper.jointly import Extra, attack_jointly, joint_trials
-from unblur.paper.protocol import Outcome, Protocol, Timings, Trial, attack, measure
+from unblur.paper.protocol import Outcome, Protocol, Trial, attack
 from unblur.paper.results import Results
+from unblur.paper.timing import Timings, measure
 from unblur.scheduling import Scheduler, spread
 
 Progress = Callable[[int, int], None]

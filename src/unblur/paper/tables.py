@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from statistics import fmean
 
-from unblur.paper.protocol import LAST_K, Timing
+from unblur.paper.protocol import LAST_K
 from unblur.paper.published import published
 from unblur.paper.results import Measure, Point, Results, combinations, cra, distance, lr, ratio
 from unblur.paper.sheets import Column, Sheet, Value
+from unblur.paper.timing import Timing
 
 KEY = (Column("data", "data"), Column("attributes", "attributes", "whole"), Column("k", "k", "whole"))
 
