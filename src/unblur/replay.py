@@ -19,6 +19,7 @@ from unblur.tables import ROW, Table
 from unblur.workspace import Workspace
 
 if TYPE_CHECKING:
+    import ibis
     import pyarrow as pa
 
 Labels = tuple[str, ...]
@@ -76,13 +77,20 @@ def _by_position(published: Table, again: AnonymizedRelease, names: list[str]) -
     if published.row_count != again.rows:
         raise _other_rows(published)
     labels, made = ({name: rows[name].cast("string") for name in names} for rows in (published.rows, again.published))
-    start = 0
-    anew = again.table.engine.batches(again.published.select(**made), STRETCH)
-    for here, there in in_step(stream(published, published.rows, labels), anew):
+    start, anew = 0, again.published.select(**made)
+    for here, there in in_step(stream(published, published.rows, labels), _made(again, anew)):
         for row in np.flatnonzero(_unlike(here, there)).tolist():
             found, expected = (tuple(column[row].as_py() for column in each.columns) for each in (here, there))
             yield start + row, found, expected
         start += len(here)
+    if start != again.rows:  # a file was changed meanwhile
+        raise _other_rows(published)
+
+
+def _made(again: AnonymizedRelease, rows: ibis.Table) -> Iterator[pa.RecordBatch]:
+    """Read what was made again, in its order."""
+    with again.table.reading(rows):
+        yield from again.table.engine.batches(rows, STRETCH)
 
 
 def _unlike(here: pa.RecordBatch, there: pa.RecordBatch) -> Marks:
