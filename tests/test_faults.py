@@ -11,11 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 import unblur
+from unblur.engines import DuckDBEngine, Engine
 from unblur.errors import TableError
 from unblur.parts import Found
+from unblur.sources import open_table
 from unblur.workspace import Workspace
 
 CONFIG = """
@@ -166,3 +169,16 @@ def test_a_file_that_goes_between_listing_and_reading_is_told(place: Place, monk
     monkeypatch.setattr("unblur.sources.find_parts", lambda source: Found((gone, gone.with_name("1.parquet"))))
     with pytest.raises(TableError, match=r"0\.parquet: No such file or directory"):
         unblur.anonymize(gone.parent, place.folder / "c.toml")
+
+
+def test_an_engine_that_fails_while_labels_are_brought_to_it_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: Engine, columns: object) -> None:
+        raise duckdb.IOException("SECRET")
+
+    monkeypatch.setattr(DuckDBEngine, "push", fail)
+    with (
+        Workspace() as workspace,
+        pytest.raises(TableError, match=r"^the table: the engine that has the rows failed") as caught,
+    ):
+        open_table(pa.table({"a": [1]}), workspace).push({"a": [1]})
+    assert "SECRET" not in str(caught.value)

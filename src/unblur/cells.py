@@ -121,7 +121,7 @@ class Cells:
                 ordered = engine.named(found.select(self._published(found)))
                 if keeps_order(ordered, engine):
                     return ordered
-        joined = self.rows.inner_join(self.table.engine.push({**codes, **labels}), list(codes))
+        joined = self.rows.inner_join(self.table.push({**codes, **labels}), list(codes))
         published = self._published(joined)
         order = ROW if self.table.numbered and order_by is None else order_by
         if order is None:
@@ -172,7 +172,7 @@ class _RawValues:
     def of(self, cells: Ranks) -> Sequence[tuple[Ranks, Ranks]]:
         attributes = range(len(self._codes))
         columns: dict[str, Any] = {_code(i): self._codes[i][cells] for i in attributes}
-        remaining = self._cells.table.engine.push(columns | {_CELL: cells})
+        remaining = self._cells.table.push(columns | {_CELL: cells})
         joined = self._cells.rows.inner_join(remaining, [_code(i) for i in attributes])
         found = self._cells.table.fetch(joined.select(_CELL, *(_raw(i) for i in attributes)).distinct())
         cell = found[_CELL].to_numpy()
@@ -275,7 +275,7 @@ def _with_category(
         found = look_up(rows.mutate(**{_ABSENT: absent}), place_among(values, key, engine), lists, engine)
         missing = found[_ABSENT] & (found[_code(i)] == UNKNOWN)
         return found.mutate(**{_code(i): ibis.ifelse(missing, MISSING, found[_code(i)])}).drop(_ABSENT)
-    lookup = table.engine.push({_VALUE: values, _raw(i): np.arange(tree.values), _code(i): nodes})
+    lookup = table.push({_VALUE: values, _raw(i): np.arange(tree.values), _code(i): nodes})
     joined = rows.mutate(**{_KEY: key, _ABSENT: absent}).left_join(lookup, [(_KEY, _VALUE)])
     found = joined.select(*rows.columns, _ABSENT, _code(i), _raw(i))
     code = found[_code(i)].fill_null(ibis.ifelse(found[_ABSENT], MISSING, UNKNOWN))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unblur.engines import DuckDBEngine, Engine, engine_errors, engine_of
 from unblur.errors import TableError
@@ -106,6 +106,11 @@ class Table:
         """Bring a small result to Python."""
         with self.reading(rows, progress):
             return self.engine.fetch(rows)
+
+    def push(self, columns: Mapping[str, Any]) -> ibis.Table:
+        """Bring a small table to the rows."""
+        with engine_errors(self.name, self.paths):
+            return self.engine.push(columns)
 
     @contextmanager
     def reading(self, rows: ibis.Table, progress: Progress | None = None) -> Iterator[None]:
