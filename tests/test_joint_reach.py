@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from math import comb, prod
 
@@ -29,6 +29,7 @@ from unblur.joint.ordering import good_orders
 from unblur.joint.plan import System
 from unblur.joint.program import Component, joint_program
 from unblur.joint.proposing import propose
+from unblur.joint.tightening import tighten
 from unblur.lattice import Lattice
 
 WAYS = [[1, 3, 5, 7, 2], [1, 2, 0, 4, 1], [1, 1, 1, 1, 1]]
@@ -145,6 +146,20 @@ def test_the_paper_s_sizes_are_within_reach(heights: tuple[int, ...], rows: int,
     solved = solve(attack.grid, component.system, component.groups, "distinct")
     assert sum(len(layer.target) for layer in solved.layers) < most
     assert solved.solutions > 0
+
+
+def test_orders_are_tried_up_to_the_limits_and_not_beyond() -> None:
+    """The same count, however many tries it takes; and none, if not even the best order is good enough."""
+    attack, component = bell((4, 3, 3), 800, 7)
+    count = partial(solve, attack.grid, component.system, component.groups, "distinct")
+    tight = tighten(component.system)
+    orders = list(islice(good_orders(tight), 4))
+    peaks = [max(layer.states for layer in explore(tight, order.groups)) for order in orders]
+    states, peak = min((order.states, peak) for order, peak in zip(orders[1:], peaks[1:], strict=True))
+    with_effort = count(most_states=max(peak, int(states)))
+    assert with_effort.solutions == count().solutions
+    with pytest.raises(OutOfReach, match="states"):
+        count(most_states=min(peaks) - 1)
 
 
 def test_hopeless_systems_are_refused_without_trying() -> None:

@@ -20,9 +20,10 @@ from unblur.counting.deadline import check
 from unblur.counting.problem import Records
 from unblur.grid import Grid
 from unblur.joint.exact import Solved, solve
-from unblur.joint.frontier import OutOfReach
+from unblur.joint.frontier import MOST_MOVES, MOST_STATES, OutOfReach
 from unblur.joint.plan import Limits, System
 from unblur.joint.program import Component
+from unblur.joint.tightening import least
 
 MOST_TERMS = 64
 Alternative = frozenset[tuple[int, frozenset[int]]]
@@ -111,27 +112,36 @@ def in_some_order(drawn: NDArray[np.int16], component: Component) -> NDArray[np.
     return kept
 
 
-def solve_component(grid: Grid, component: Component, records: Records) -> Solved | Blend:
-    """Solve a component, in every order; raises `OutOfReach`."""
-    if not component.choices:
-        return solve(grid, component.system, component.groups, records)
+def solve_component(grid: Grid, component: Component, records: Records, *, part: int = 1) -> Solved | Blend:
+    """Solve a component, in every order, with a part of what the engine may use; raises `OutOfReach`."""
+    terms, singles = _terms(component.choices), list(_singles(component.choices))
+    alternatives = {**terms, **dict.fromkeys(singles)}
     known = {
-        limits: solve(grid, _with(component.system, limits), component.groups, records)
-        for limits in {**_terms(component.choices), **dict.fromkeys(_singles(component.choices))}
+        limits: solve(
+            grid,
+            _with(component.system, limits),
+            component.groups,
+            records,
+            most_states=MOST_STATES // part,
+            most_moves=MOST_MOVES // part // len(alternatives),  # the moves of all of them are kept
+        )
+        for limits in alternatives
     }
-    terms = tuple((times, known[limits]) for limits, times in _terms(component.choices).items())
-    return Blend(component, terms, tuple(known[limits] for limits in _singles(component.choices)))
+    if not component.choices:
+        return known[frozenset()]
+    found = tuple((times, known[limits]) for limits, times in terms.items())
+    return Blend(component, found, tuple(known[limits] for limits in singles))
 
 
 def _with(system: System, limits: Alternative) -> System:
     """Add limits to a system, and leave out what then follows."""
-    return System(system.sizes, system.owners, tuple(_thinned((*system.limits, *limits))))
+    return System(system.sizes, system.owners, tuple(least((*system.limits, *limits)))) if limits else system
 
 
 def _singles(choices: Sequence[Sequence[Limits]]) -> Iterator[Alternative]:
     """One order of each choice."""
     for orders in product(*choices):
-        yield frozenset(_thinned([limit for order in orders for limit in order]))
+        yield frozenset(least([limit for order in orders for limit in order]))
 
 
 def _terms(choices: Sequence[Sequence[Limits]]) -> dict[Alternative, int]:
@@ -153,14 +163,4 @@ def _terms(choices: Sequence[Sequence[Limits]]) -> dict[Alternative, int]:
 
 
 def _both(limits: Alternative, others: Limits | Alternative) -> Alternative:
-    return frozenset(_thinned([*limits, *others]))
-
-
-def _thinned(limits: Sequence[tuple[int, frozenset[int]]]) -> Iterator[tuple[int, frozenset[int]]]:
-    """Leave out limits that follow from another one."""
-    for place, (most, members) in enumerate(limits):
-        if not any(
-            other_most <= most and members <= others and ((other_most, others) != (most, members) or other < place)
-            for other, (other_most, others) in enumerate(limits)
-        ):
-            yield most, members
+    return frozenset(least([*limits, *others]))

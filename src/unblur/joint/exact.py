@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import islice
 from math import comb
 
 import numpy as np
@@ -18,14 +19,17 @@ from unblur.joint.flow import Flow, Table
 from unblur.joint.frontier import MOST_MOVES, MOST_STATES, Layer, OutOfReach, explore
 from unblur.joint.ordering import Order, good_orders
 from unblur.joint.plan import System
+from unblur.joint.tightening import tighten
 
-TRIES = ((0, 1, 120), (1, 4, 120), (1, 5, 24), (1, 4, 5), (1, 4, 1))
+TRIES = ((0, 1, 120), (1, 2, 24), (1, 4, 24), (1, 4, 5), (1, 4, 1))
 """These orders, from and up to, are tried with this part of the limits: bad orders are given up early.
 
 The very first order, found at once, is for what is easy.
 """
-HOPELESS = 50
-"""With a guess of so many times more states than there may be, no order is tried; the very first order is worse."""
+HOPELESS = 1
+"""With a guess of more than so many times the states that there may be, an order is not tried."""
+ROUGHLY_HOPELESS = 2.5e9
+"""The very first order has a guess that is far too large; with so many times more, no others are looked for."""
 MOST_GROUPS = 300
 """With more groups, no order is good enough."""
 
@@ -102,17 +106,19 @@ def solve(
     """Find the states of a system, with the first of some orders that is good enough; raise `OutOfReach` if none is."""
     if len(system.owners) > MOST_GROUPS:
         raise OutOfReach(f"{len(system.owners):,} groups")
-    orders, known = good_orders(system), list[Order]()
+    tight = tighten(system)
+    orders, known = good_orders(tight), list[Order]()
     for start, end, part in TRIES:
-        for place in range(start, end):
-            known += [next(orders)] if place == len(known) else []
-            guess = min(order.states for order in known)
-            if guess > HOPELESS * most_states * (100 if len(known) == 1 else 1):
-                raise OutOfReach(f"about {guess:.0e} states")
+        known += islice(orders, end - len(known))
+        guess = min(order.states for order in known)
+        if guess > most_states * (HOPELESS if start else ROUGHLY_HOPELESS):
+            raise OutOfReach(f"about {guess:.0e} states")
+        promising = sorted(known[start:end], key=lambda each: each.states)
+        for order in promising if part > 1 else promising[:1]:  # the whole takes long
+            if start and order.states > HOPELESS * most_states / part:
+                continue
             try:
-                layers = explore(
-                    system, known[place].groups, most_states=most_states // part, most_moves=most_moves // part
-                )
+                layers = explore(tight, order.groups, most_states=most_states // part, most_moves=most_moves // part)
             except OutOfReach:
                 continue
             return Solved(grid, system, groups, records, layers)

@@ -25,10 +25,10 @@ from unblur.joint.frontier import Layer
 
 Array = NDArray[Any]
 Table = Sequence[int]
-"""The ways to place 0, 1, 2, … records in a group."""
+"""The ways to place 0, 1, 2, … records in a group; there is one way to place none."""
 
-CHUNK = 200_000
-"""How many moves to take at a time: whole numbers of many digits are large."""
+CHUNK = 20_000
+"""How many moves to take at a time: whole numbers of many digits are large, and soon pushed out of the caches."""
 FEW_STATES = 500_000
 """Up to so many states in all, odds are exact."""
 
@@ -133,7 +133,8 @@ class _Kind:
 
     def moves(self, layer: Layer) -> Array:
         """The weight of each move."""
-        return self.table(layer)[np.repeat(layer.left, layer.moves), layer.placed]
+        found: Array = self.table(layer)[np.repeat(layer.left, layer.moves), layer.placed]
+        return found
 
     def table(self, layer: Layer) -> Array:
         """The ways by how many records were left and how many are placed."""
@@ -150,9 +151,10 @@ class _Kind:
 
     def product(self, layer: Layer, values: Sequence[Array]) -> Array:
         """Multiply the values of the branches, for each state that a layer leads to."""
-        found: Array = np.ones(layer.states, self.dtype)
-        for branch, value in zip(layer.branches, values, strict=True):
-            found = self.scaled(found * value[branch.state])
+        factors = [value[branch.state] for branch, value in zip(layer.branches, values, strict=True)]
+        found: Array = factors.pop() if factors else np.ones(layer.states, self.dtype)
+        for factor in factors:
+            found = self.scaled(found * factor)
         return found
 
     def back(self, layer: Layer, after: Array) -> Array:
@@ -163,8 +165,11 @@ class _Kind:
         for start, end in pairwise(cuts):
             check()
             span = slice(int(ends[start] - layer.moves[start]), int(ends[end - 1]))
-            ways = table[np.repeat(layer.left[start:end], layer.moves[start:end]), layer.placed[span]]
-            weight = ways * after[layer.target[span]]
+            weight = after[layer.target[span]]
+            # Most moves place nothing: there is one way to do that, and multiplying by it would take half the time.
+            some = np.flatnonzero(layer.placed[span])
+            left = np.repeat(layer.left[start:end], layer.moves[start:end])[some]
+            weight[some] *= table[left, layer.placed[span][some]]
             parts.append(_summed(self.add, layer, weight, start, end))
         return self.scaled(np.concatenate(parts))
 

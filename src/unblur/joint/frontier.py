@@ -24,19 +24,24 @@ from numpy.typing import NDArray
 from unblur.counting.deadline import check
 from unblur.joint.plan import Addition, Line, Plan, Step, System, bits
 
-Column = NDArray[np.int16]
+Column = NDArray[Any]
+"""Numbers of records, in as few bytes as the system allows."""
 Ints = NDArray[np.int64]
 Indices = NDArray[np.int32]
 
-MOST_STATES = 4_000_000
-MOST_MOVES = 60_000_000
-"""How many states a step may have, and how many moves all steps together: memory stays below 2 GB."""
+MOST_STATES = 8_000_000
+MOST_MOVES = 150_000_000
+"""How many states a step may have, and how many moves all steps together: memory stays below 4 GB."""
+SMALL = 60
+"""Twice as many records still fit in a byte."""
 MOST_RECORDS = 400
 """Larger classes have too many ways to be shared out."""
 _FURTHER = 4
 """A step may have so many times more moves than states before it is refused without trying."""
 
 _SAME = np.zeros(1, np.int32)
+_BITS = 63
+"""Of a whole number, without its sign."""
 
 
 class OutOfReach(Exception):
@@ -60,9 +65,9 @@ class Layer:
     step: Step
     moves: Indices
     """How many moves each state has."""
-    placed: NDArray[np.int16]
+    placed: Column
     """How many records a move places in the group."""
-    left: NDArray[np.int16]
+    left: Column
     """How many records of the class each state had to place before."""
     target: Indices
     """The state that a move leads to."""
@@ -117,6 +122,8 @@ class _Front:
 
     def __init__(self, system: System) -> None:
         self._system = system
+        largest = max([*system.sizes, *(most for most, _ in system.limits)])
+        self._type: type[np.signedinteger[Any]] = np.int8 if largest <= SMALL else np.int16
         self._columns: dict[Line, Column] = {}
         self._states = 1
         self.free: set[int] = set()
@@ -147,8 +154,9 @@ class _Front:
         closed |= {("limit", limit) for limit in self.free}
         first, target = moved.merge([line for line in self._columns if line not in closed])
         moves = np.bincount(moved.source, minlength=self._states).astype(np.int32)
+        source = moved.source[first]
         self._columns = {
-            line: moved.changed[line][first] if line in moved.changed else column[moved.source[first]]
+            line: moved.changed[line][first] if line in moved.changed else column[source]
             for line, column in self._columns.items()
             if line not in closed
         }
@@ -157,10 +165,10 @@ class _Front:
 
     def _open(self, step: Step) -> None:
         if ("class", step.owner) not in self._columns:
-            self._columns["class", step.owner] = np.full(self._states, self._system.sizes[step.owner], np.int16)
+            self._columns["class", step.owner] = np.full(self._states, self._system.sizes[step.owner], self._type)
         for limit in step.opens:
             if limit not in self.free:
-                self._columns["limit", limit] = np.full(self._states, self._system.limits[limit][0], np.int16)
+                self._columns["limit", limit] = np.full(self._states, self._system.limits[limit][0], self._type)
 
     def _moves(self, step: Step, most_states: int) -> tuple[Ints, Column]:
         """All ways to place records of the class in the group."""
@@ -177,7 +185,7 @@ class _Front:
             raise OutOfReach(f"more than {most_states * _FURTHER:,} moves in a step")
         source = np.repeat(np.arange(self._states), number)
         starts = np.cumsum(number) - number
-        return source, (np.arange(len(source)) - np.repeat(starts, number)).astype(np.int16)
+        return source, (np.arange(len(source)) - np.repeat(starts, number)).astype(self._type)
 
     def _cut(self, limit: int, step: Step, moved: _Moved) -> None:
         """Cut the room of a limit to what can be used up; forget a limit that cannot be broken any more."""
@@ -193,15 +201,15 @@ class _Front:
 
         Limits that are no longer watched must not be relied on: they may be kept only because this one is.
         """
-        use = np.zeros(len(moved.source), np.int16)
+        use = np.zeros(len(moved.source), self._type)
         for each in additions:
             lines: list[tuple[Line, int]] = [(("class", each.owner), each.size)]
             lines += [(("limit", number), most) for number, most in each.around if number not in self.free]
-            most = np.full(len(use), min(most for _, most in lines), np.int16)
+            most = np.full(len(use), min(most for _, most in lines), self._type)
             for line, _ in lines:
                 if line in self._columns:
                     np.minimum(most, moved.value(line), out=most)
-            use = np.minimum(use + most, self._system.limits[limit][0] + 1).astype(np.int16)
+            np.minimum(use + most, self._type(self._system.limits[limit][0] + 1), out=use)
         return use
 
 
@@ -244,7 +252,8 @@ class _Moved:
         if not same:
             return _merge(changed, len(self.source))
         _, kind = _merge(same, len(next(iter(same.values()))))
-        return _merge({**changed, ("kind", 0): kind[self.source]}, len(self.source))
+        # The kind comes first: together with rows that are numbered anew it might not fit.
+        return _merge({("kind", 0): kind[self.source], **changed}, len(self.source))
 
 
 def _affected(step: Step) -> list[int]:
@@ -260,16 +269,36 @@ def _affected(step: Step) -> list[int]:
 
 def _merge(columns: Mapping[Line, NDArray[Any]], number: int) -> tuple[Ints, Indices]:
     """Find rows that agree: where each kind comes first, and of which kind each row is."""
-    keys, width = np.zeros(number, np.int64), 0
+    keys, width, most = np.zeros(number, np.int64), 0, _BITS - number.bit_length()
     for column in columns.values():
         check()
         more = int(column.max(initial=0)).bit_length()
-        if width + more > 63:
+        if width + more > most:
             # What is there is numbered anew, so that it needs fewer bits.
-            _, keys = np.unique(keys, return_inverse=True)
+            keys = _kinds(keys)[1].astype(np.int64)
             width = int(keys.max(initial=0)).bit_length()
-        keys = keys << more | column
+        keys <<= more
+        keys |= column
         width += more
     check()
-    _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
-    return first, kind.astype(np.int32)
+    return _kinds(keys)
+
+
+def _kinds(keys: Ints) -> tuple[Ints, Indices]:
+    """Number the different keys: where each comes first, and the number of each row's key.
+
+    Keys are sorted with the row's number in their last bits: plain numbers are sorted many times faster than rows are
+    put in order by them.
+    """
+    bits = len(keys).bit_length()
+    rows = keys << bits
+    rows |= np.arange(len(keys))
+    rows.sort()
+    order = rows & ((1 << bits) - 1)
+    rows >>= bits
+    new = np.zeros(len(keys), bool)
+    np.not_equal(rows[1:], rows[:-1], out=new[1:])
+    kind = np.empty(len(keys), np.int32)
+    kind[order] = np.cumsum(new, dtype=np.int32)
+    new[:1] = True
+    return order[new], kind

@@ -2,9 +2,8 @@
 
 Which limits are open depends only on the set of classes that are to come. So the best order is found set by set: take
 one of its classes first, and go on with each part that what is left falls into. The cost is a guess at the number of
-states: those classes that were filled have so many different counts in the limits that are open. Large systems have too
-many sets; then only the cheapest classes are tried as the first. The guess is rough, so other mixtures and some noise
-give further orders to try.
+states (see `unblur.joint.guessing`). Large systems have too many sets; then only the cheapest classes are tried as the
+first. A guess remains a guess, so other mixtures and some noise give further orders to try.
 """
 
 from __future__ import annotations
@@ -13,18 +12,19 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain, repeat
-from math import comb, exp, inf, log
+from itertools import chain, combinations, repeat
+from math import exp, inf, log
 
 from unblur.counting.deadline import check
 from unblur.joint.filling import Filling
+from unblur.joint.guessing import CloseGuess, Guess, Lines, RoughGuess
 from unblur.joint.plan import System, bits
 
-WIDTH = 4
+WIDTH = 8
 """So many classes are tried as the first of a set."""
-PATIENCE = 400
+PATIENCE = 800
 """After so many sets, only the cheapest class is tried; the very first order, found at once, has only such."""
-MIXTURES = (0.0, 0.25, 0.5)
+MIXTURES = (0.25, 0.0, 0.5)
 """How much the states while a class is filled count, besides those before and after."""
 NOISE = 1.5
 
@@ -35,18 +35,44 @@ class Order:
 
     groups: list[int]
     states: float
-    """A guess at the number of states; too large rather than too small, by a factor of up to a hundred or so."""
+    """A guess at the number of states; mostly within a factor of ten, but for the very first order, which is rough."""
 
 
 def good_orders(system: System, *, seed: int = 0) -> Iterator[Order]:
     """Propose orders of the groups, the most promising first; there is no end to them, but they may repeat."""
     rng, filling, seen = random.Random(seed), Filling(system), set[tuple[int, ...]]()
-    planned = (((0.0, 0.0, 0),), ((mixture, 0.0, PATIENCE) for mixture in MIXTURES), repeat((0.25, NOISE, PATIENCE)))
-    for mixture, noise, patience in chain(*planned):
-        states, classes = _Classes(system, mixture, noise, patience, rng).best((1 << len(system.sizes)) - 1)
+    whole = (1 << len(system.sizes)) - 1
+    states, classes = _Classes(system, _Guesses(RoughGuess(system)), 0.0, 0.0, 0, rng).best(whole)
+    yield Order(filling.order(classes), states)
+    guesses = _Guesses(CloseGuess(system))
+    for mixture, noise in chain(((mixture, 0.0) for mixture in MIXTURES), repeat((MIXTURES[0], NOISE))):
+        states, classes = _Classes(system, guesses, mixture, noise, PATIENCE, rng).best(whole)
         if noise or classes not in seen:
             seen.add(classes)
             yield Order(filling.order(classes), states)
+
+
+@dataclass(frozen=True)
+class _Guesses:
+    """A guess, and what was found out by it: the same for every order that is looked for."""
+
+    guess: Guess
+    states: dict[tuple[int, int], float] = field(default_factory=dict)
+    """By the classes that are filled and the limits that are open."""
+    rooms: dict[tuple[int, int], tuple[int, float]] = field(default_factory=dict)
+    """By limit, and those of its classes that are filled."""
+    _vectors: dict[tuple[int, Lines], float] = field(default_factory=dict)
+    _agreeing: dict[tuple[int, int], float] = field(default_factory=dict)
+
+    def vectors(self, owner: int, lines: Lines) -> float:
+        if (owner, lines) not in self._vectors:
+            self._vectors[owner, lines] = self.guess.vectors(owner, lines)
+        return self._vectors[owner, lines]
+
+    def agreeing(self, first: int, second: int) -> float:
+        if (first, second) not in self._agreeing:
+            self._agreeing[first, second] = self.guess.agreeing(first, second)
+        return self._agreeing[first, second]
 
 
 @dataclass(frozen=True)
@@ -54,12 +80,12 @@ class _Classes:
     """Classes and the limits that they share, as bits of whole numbers."""
 
     system: System
+    guesses: _Guesses
     mixture: float
     noise: float
     patience: int
     rng: random.Random
     _known: dict[int, tuple[float, tuple[int, ...]]] = field(default_factory=dict)
-    _tables: dict[tuple[int, int], float] = field(default_factory=dict)
 
     def best(self, coming: int) -> tuple[float, tuple[int, ...]]:
         """The best order of the classes that are to come, and its cost."""
@@ -88,45 +114,53 @@ class _Classes:
         before = self._states(filled, opened)
         found = []
         for first in bits(coming):
-            lines, filled_then = opened | self._shared[first], filled | 1 << first
-            ends = max(before, self._states(filled_then, lines & self._lines(coming & ~(1 << first))))
+            lines, filled_then, rest = opened | self._shared[first], filled | 1 << first, coming & ~(1 << first)
+            # What falls apart in the end does so on the way, more or less: between all together and the largest part.
+            parts = list(self._parts(rest))
+            apart = max([before, *(self._states(filled_then, lines & self._lines(part)) for part in parts)])
+            together = self._states(filled_then, lines & self._lines(rest)) if len(parts) > 1 else apart
+            ends = (apart + max(apart, together)) / 2
             cost = ends + self.mixture * (self._states(filled_then, lines) - ends) if self.mixture else ends
             found.append((exp(min(500.0, cost + self.noise * self.rng.random())), first))
         return sorted(found)
 
     def _states(self, filled: int, lines: int) -> float:
-        """Guess the logarithm of the number of states, by the classes that are filled and the limits that are open.
+        """Guess the logarithm of the number of states, by the classes that are filled and the limits that are open."""
+        if (filled, lines) not in self.guesses.states:
+            self.guesses.states[filled, lines] = self._guess(filled, lines)
+        return self.guesses.states[filled, lines]
 
-        Where classes and limits hang together, either may be few.
-        """
+    def _guess(self, filled: int, lines: int) -> float:
+        """Where classes and limits hang together, either may be few."""
         total = 0.0
         left = [owner for owner in bits(filled) if self._shared[owner] & lines]
         while left:
-            owners, here = [left.pop()], 0
+            owners, here, counts = [left.pop()], 0, 0.0
             for owner in owners:  # grows
                 here |= self._shared[owner] & lines
                 joined = [other for other in left if self._shared[other] & here]
                 left = [other for other in left if other not in joined]
                 owners += joined
-            counts = sum(self._table(owner, here & self._shared[owner]) for owner in owners)
-            total += min(counts, sum(self._values(limit, filled) for limit in bits(here)))
+            rooms = {limit: self._room(limit, filled) for limit in bits(here)}
+            for owner in owners:
+                lines_of = bits(here & self._shared[owner])
+                counts += self.guesses.vectors(owner, tuple((limit, rooms[limit][0]) for limit in lines_of))
+            for first, second in combinations(sorted(owners), 2):
+                if self._shared[first] & self._shared[second]:
+                    counts += self.guesses.agreeing(first, second)
+            total += max(0.0, min(counts, sum(values for _, values in rooms.values())))
         return total
 
-    def _table(self, owner: int, lines: int) -> float:
-        """The logarithm of how many different counts a class can have in some limits, at most."""
-        key = owner, lines
-        if key not in self._tables:
-            different = len({self._touched[group] & lines for group in self._groups[owner]})
-            ways = log(comb(self.system.sizes[owner] + different - 1, different - 1))
-            self._tables[key] = min(ways, sum(log(self._caps[limit][owner] + 1) for limit in bits(lines)))
-        return self._tables[key]
-
-    def _values(self, limit: int, filled: int) -> float:
-        """The logarithm of how many values the room of a limit can have."""
-        most = self.system.limits[limit][0]
-        used = sum(cap for owner, cap in self._caps[limit].items() if filled >> owner & 1)
-        use = sum(cap for owner, cap in self._caps[limit].items() if not filled >> owner & 1)
-        return log(max(1, min(most, used) - (max(0, most - use) if use else 0) + 1))
+    def _room(self, limit: int, filled: int) -> tuple[int, float]:
+        """Up to how many records a limit cannot be broken any more; and the logarithm of its number of values."""
+        key = limit, filled & self._joined[limit]
+        if key not in self.guesses.rooms:
+            most, caps = self.system.limits[limit][0], self.guesses.guess.caps[limit]
+            used = sum(cap for owner, cap in caps.items() if filled >> owner & 1)
+            use = sum(caps.values()) - used
+            values = min(most, used) - (max(0, most - use) if use else 0) + 1
+            self.guesses.rooms[key] = max(0, most - use), log(max(1, values))
+        return self.guesses.rooms[key]
 
     def _parts(self, coming: int) -> Iterator[int]:
         """Part classes that share no limit."""
@@ -146,33 +180,10 @@ class _Classes:
         return found
 
     @cached_property
-    def _caps(self) -> list[dict[int, int]]:
-        """For each limit, how many records of each class it can hold."""
-        owned = [{self.system.owners[group] for group in members} for _, members in self.system.limits]
-        pairs = zip(self.system.limits, owned, strict=True)
-        return [{owner: min(most, self.system.sizes[owner]) for owner in sorted(owners)} for (most, _), owners in pairs]
-
-    @cached_property
-    def _groups(self) -> list[list[int]]:
-        found: list[list[int]] = [[] for _ in self.system.sizes]
-        for group, owner in enumerate(self.system.owners):
-            found[owner].append(group)
-        return found
-
-    @cached_property
-    def _touched(self) -> list[int]:
-        """For each group, the limits that it lies in."""
-        found = [0] * len(self.system.owners)
-        for limit, (_, members) in enumerate(self.system.limits):
-            for group in members:
-                found[group] |= 1 << limit
-        return found
-
-    @cached_property
     def _shared(self) -> list[int]:
         """For each class, the limits that it shares with others."""
         found = [0] * len(self.system.sizes)
-        for limit, caps in enumerate(self._caps):
+        for limit, caps in enumerate(self.guesses.guess.caps):
             for owner in caps if len(caps) > 1 else ():
                 found[owner] |= 1 << limit
         return found
@@ -181,8 +192,12 @@ class _Classes:
     def _near(self) -> list[int]:
         """For each class, the classes that it shares limits with."""
         found = [0] * len(self.system.sizes)
-        for caps in self._caps:
-            joined = sum(1 << owner for owner in caps)
+        for caps, joined in zip(self.guesses.guess.caps, self._joined, strict=True):
             for owner in caps:
                 found[owner] |= joined
         return found
+
+    @cached_property
+    def _joined(self) -> list[int]:
+        """For each limit, the classes that it has to do with."""
+        return [sum(1 << owner for owner in caps) for caps in self.guesses.guess.caps]

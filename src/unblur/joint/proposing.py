@@ -19,7 +19,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from unblur.counting.deadline import check
 from unblur.counting.placements import Placements
 from unblur.counting.problem import Records
 from unblur.counting.weights import solutions, split_ways
@@ -28,6 +27,7 @@ from unblur.joint.exact import Solved, solve
 from unblur.joint.frontier import MOST_RECORDS, OutOfReach
 from unblur.joint.plan import System
 from unblur.joint.program import Component
+from unblur.joint.tightening import least
 
 Counts = NDArray[np.int16]
 """Records per group, a row for each draw."""
@@ -242,13 +242,7 @@ def _limits(system: System, owners: Sequence[int], kept: Sequence[int]) -> list[
     for owner in owners:
         whole = frozenset(group for group, other in enumerate(system.owners) if other == owner)
         found |= {(most, here) for most, all_ in system.limits if system.sizes[owner] > most and (here := all_ & whole)}
-    limits: list[tuple[int, frozenset[int]]] = []
-    # The larger a set is, the less can contain it: what implies a limit comes before it.
-    for most, members in sorted(found, key=lambda each: (-len(each[1]), each[0], sorted(each[1]))):
-        check()
-        if not any(other <= most and members <= all_ for other, all_ in limits):
-            limits.append((most, members))
-    return limits
+    return least(found)
 
 
 def connected(number: int, sets: Iterator[set[int]] | Sequence[set[int]]) -> list[list[int]]:

@@ -21,6 +21,8 @@ T = TypeVar("T")
 
 MOST_CELLS = 4_096
 """Of classes with more free cells, the odds are not listed cell by cell."""
+PART = 4
+"""To count without a class, the engine may use one part in so many of what it may use for all."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,9 @@ def _left(part: Part, owner: int) -> Fraction | None:
     if not others.targets:
         return Fraction(part.solved.solutions)
     try:
-        return Fraction(part.solved.solutions, solve_component(part.grid, others, part.records).solutions)
+        # What is known of the component stays in memory meanwhile.
+        found = solve_component(part.grid, others, part.records, part=PART)
+        return Fraction(part.solved.solutions, found.solutions)
     except OutOfReach:
         return None
 
