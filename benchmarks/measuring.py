@@ -49,9 +49,10 @@ def measure(job: str, source: Path, target: Path, *, threads: int) -> Measuremen
 def _size(folder: Path) -> int:
     """Add up the files of a folder; some may go meanwhile."""
     total = 0
-    for path in folder.rglob("*"):
-        with suppress(FileNotFoundError):
-            total += path.stat().st_size
+    with suppress(FileNotFoundError):  # a folder that goes ends the search
+        for path in folder.rglob("*"):
+            with suppress(FileNotFoundError):
+                total += path.stat().st_size
     return total
 
 

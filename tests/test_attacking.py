@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from tests.plausible import all_targets, attack_on, permuted, random_order, release_of, truth_of
 from tests.strategies import Record, examples, random_case, recoding_cases
-from unblur import grid
+from unblur import cutting
 from unblur.counting.placements import Placements
 from unblur.hierarchy import from_cuts, halves
 from unblur.lattice import Lattice
@@ -111,7 +111,9 @@ def test_a_constraint_that_would_take_forever_is_dropped_and_the_count_is_an_upp
 def test_many_boxes_are_cut_off_as_few_are(monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(examples(20)):
         attack = attack_on(release_of(*random_case(seed)))
-        monkeypatch.setattr(grid, "MANY", 10**6)
+        monkeypatch.setattr(cutting, "MANY", 10**6)
         one_by_one = [target.problem.free for target in all_targets(attack)]
-        monkeypatch.setattr(grid, "MANY", 1)
-        assert [target.problem.free for target in all_targets(attack)] == one_by_one
+        monkeypatch.setattr(cutting, "MANY", 1)
+        for most in (10**6, 0):
+            monkeypatch.setattr(cutting, "MOST_MARKED", most)
+            assert [target.problem.free for target in all_targets(attack)] == one_by_one

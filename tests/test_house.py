@@ -16,7 +16,7 @@ SOURCE = ROOT / "src" / "unblur"
 
 LAYERS = [
     ["unblur.errors", "unblur.words"],
-    ["unblur.labels", "unblur.spark"],
+    ["unblur.labels", "unblur.spark", "unblur.hashing"],
     ["unblur.csvfile", "unblur.hierarchy"],
     ["unblur.arx", "unblur.arx.hierarchy_csv", "unblur.arx.loss", "unblur.lattice"],
     ["unblur.arx.serialized", "unblur.arx.search"],
@@ -27,6 +27,8 @@ LAYERS = [
     ["unblur.arx.project_run"],
     ["unblur.arx.project"],
     ["unblur.watching", "unblur.leftovers"],
+    ["unblur.dictionaries"],
+    ["unblur.cutting"],
     ["unblur.histogram", "unblur.engines", "unblur.grid", "unblur.mechanisms", "unblur.walk"],
     ["unblur.arx.inference", "unblur.distinct", "unblur.tallying"],
     ["unblur.remaining"],
@@ -48,8 +50,8 @@ LAYERS = [
     ["unblur.counting.cpsat"],
     ["unblur.refining"],
     ["unblur.joint", "unblur.joint.plan", "unblur.joint.interval", "unblur.joint.atoms"],
-    ["unblur.joint.rules", "unblur.joint.frontier", "unblur.joint.filling"],
-    ["unblur.joint.thinning", "unblur.joint.flow", "unblur.joint.ordering"],
+    ["unblur.joint.rules", "unblur.joint.frontier", "unblur.joint.filling", "unblur.joint.guessing"],
+    ["unblur.joint.thinning", "unblur.joint.flow", "unblur.joint.ordering", "unblur.joint.tightening"],
     ["unblur.joint.orders"],
     ["unblur.joint.program", "unblur.joint.exact"],
     ["unblur.joint.proposing", "unblur.joint.tables", "unblur.joint.blending"],

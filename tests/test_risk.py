@@ -16,10 +16,12 @@ from unblur.audits import Audit
 from unblur.config import Config, Mechanism, QuasiIdentifier
 from unblur.counting.numbers import MOST_BITS, Count
 from unblur.counting.placements import published_solutions
+from unblur.counting.problem import Records
 from unblur.counting.weights import ANY, COMBINATIONS, DISTINCT, log2_comb
 from unblur.hierarchy import halves
+from unblur.refining import refine
 from unblur.release import EquivalenceClass, Release
-from unblur.risk import Spread
+from unblur.risk import Spread, find, find_cell
 
 TREE = halves(Decimal(0), Decimal(40), layers=3)
 
@@ -200,3 +202,14 @@ def test_counts_are_equal_if_their_numbers_are_however_they_came_about() -> None
     assert len({published_solutions(1000, 7, "any"), Count.of(1000**7)}) == 1
     assert published_solutions(1000, 10**6, "any") == published_solutions(1000, 10**6, "any")
     assert Count.of(1) != 1
+
+
+@pytest.mark.parametrize("seed", range(examples(60)))
+@pytest.mark.parametrize("records", ["any", "distinct"])
+def test_a_free_cell_is_told_as_if_it_had_been_counted(seed: int, records: Records) -> None:
+    attack = attack_on(release_of(*random_case(seed)))
+    for number in filter(attack.is_free_cell, range(len(attack.release.classes))):
+        target = attack.target(number)
+        slowly = find(attack, number, target, records, refine(attack, target, records))
+        assert find_cell(attack, number, records) == slowly
+        assert slowly.basic

@@ -95,6 +95,15 @@ class Attack:
         """State the problem of one class."""
         return self._state(self.release.classes[number], self.overlaps[number])
 
+    def is_free_cell(self, number: int) -> bool:
+        """Whether a class is a single cell that no other may have taken: then there is nothing to count."""
+        lattice = self.grid.lattice
+        return (
+            self.release.classes[number].state == lattice.finest
+            and not self.overlaps[number]
+            and not self.grid.has_points
+        )
+
     def outliers(self) -> Target | None:
         """State the problem of the suppressed records; None if there are none."""
         if not self.release.outliers:
@@ -131,7 +140,7 @@ class Attack:
         return Problem(subject.size, fanouts, free, bound, self.release.config.k), tuple(dropped)
 
     def _children(self, subject: EquivalenceClass) -> dict[int, Sequence[Span]]:
-        lattice = self.release.config.lattice
+        lattice = self.grid.lattice
         found = {
             attribute: self.grid.children(attribute, layer, rank)
             for attribute, (layer, rank) in enumerate(zip(subject.state, subject.segment, strict=True))

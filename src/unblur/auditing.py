@@ -151,6 +151,8 @@ def audit(
     elif attack == "joint":
         notes.append(f"the classes were not looked at together, since {work.stopped}")
     on_stage("looking for leaks around the classes")
+    leaks = find_leaks(release, matched_by_position=truth is not None and id is None)
+    release.finish()
     return Audit(
         release,
         chosen,
@@ -162,7 +164,7 @@ def audit(
         alternatives=tried,
         ablation=Ablation.over(effects) if ablation else None,
         not_done=len(numbers) - sum(each.finding.refinement is not None for each in done),
-        leaks=find_leaks(release, matched_by_position=truth is not None and id is None),
+        leaks=leaks,
         replay=replayed,
         together=together,
         notes=tuple(notes),

@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -138,7 +139,7 @@ class Config:
             raise ConfigError("made must be a table")
         return cls(k, quasi_identifiers, _mechanism(entries.get("mechanism")), records, made, folder)
 
-    @property
+    @cached_property
     def lattice(self) -> Lattice:
         """All states of the quasi-identifiers."""
         return Lattice(

@@ -194,7 +194,7 @@ def _numbered(file: Prepared, name: str, workspace: Workspace) -> Table:
     source = f"read_parquet({sql_path(file.parquet, workspace)})"
     workspace.duckdb.raw_sql(f"CREATE TEMP VIEW unblur_table AS SELECT *, file_row_number AS {ROW} FROM {source}")
     rows, facts = workspace.duckdb.table("unblur_table"), (file.separator, file.notes)
-    return Table(rows, name, workspace, True, *facts, stamps=file.stamps)
+    return Table(rows, name, workspace, True, *facts, parquets=(file.parquet,), stamps=file.stamps)
 
 
 def read_types(parquet: Path, name: str, workspace: Workspace) -> dict[str, str]:

@@ -20,14 +20,11 @@ from typing import Protocol, overload
 
 import numpy as np
 
+from unblur.cutting import Box as Box
+from unblur.cutting import Span as Span
+from unblur.cutting import free_pieces
 from unblur.hierarchy import Hierarchy, Ranks
 from unblur.lattice import Lattice, Segment, State
-
-Span = tuple[int, int]
-"""A run of neighbouring nodes of the finest layer: first, and one after the last."""
-Box = tuple[Span, ...]
-MANY = 64
-"""So many boxes are cut at with arrays."""
 
 
 @dataclass(frozen=True)
@@ -106,11 +103,7 @@ class Grid:
 
     def pieces(self, box: Box, taken: Sequence[Box]) -> Iterator[Box]:
         """Part what is left of a box, outside the boxes that were taken before, into boxes."""
-        if len(taken) < MANY:
-            return _pieces(box, _overlapping(box, taken))
-        boxes = np.array(taken, dtype=np.int64)
-        low, high = np.array(box).T
-        return _pieces_among(box, boxes[((boxes[:, :, 0] < high) & (boxes[:, :, 1] > low)).all(axis=1)])
+        return free_pieces(box, taken)
 
     def measure(self, pieces: Sequence[Box]) -> Free:
         """Measure disjoint boxes."""
@@ -300,60 +293,3 @@ def _products(left: Counter[int], right: Counter[int]) -> Counter[int]:
     for (a, m), (b, n) in product(left.items(), right.items()):
         result[a * b] += m * n
     return result
-
-
-def _overlapping(box: Box, others: Sequence[Box]) -> list[Box]:
-    return [other for other in others if all(a < d and c < b for (a, b), (c, d) in zip(box, other, strict=True))]
-
-
-def _pieces(box: Box, taken: Sequence[Box]) -> Iterator[Box]:
-    """Cut a box along the edges of the taken ones, all of which overlap it; yield the pieces that are free."""
-    if not taken:
-        yield box
-        return
-    cut = _best_cut(box, taken)
-    if cut is None:  # some box covers this one
-        return
-    attribute, position = cut
-    first, last = box[attribute]
-    before, after = box[:attribute], box[attribute + 1 :]
-    below = [each for each in taken if each[attribute][0] < position]
-    above = [each for each in taken if each[attribute][1] > position]
-    yield from _pieces((*before, (first, position), *after), below)
-    yield from _pieces((*before, (position, last), *after), above)
-
-
-def _pieces_among(box: Box, taken: Ranks) -> Iterator[Box]:
-    """The same for many boxes, in an array; the cuts are the same, too."""
-    if len(taken) < MANY:
-        yield from _pieces(box, [tuple((a, b) for a, b in each) for each in taken.tolist()])
-        return
-    low, high = np.array(box).T
-    inside = (taken > low[:, None]) & (taken < high[:, None])
-    if not inside.any(axis=(1, 2)).all():
-        return
-    length = int(high.max()) + 1
-    edges, counts = np.unique((taken + np.arange(len(box))[:, None] * length)[inside], return_counts=True)
-    shared = edges[counts == counts.max()]
-    attribute, position = divmod(int(shared[len(shared) // 2]), length)
-    first, last = box[attribute]
-    before, after = box[:attribute], box[attribute + 1 :]
-    yield from _pieces_among((*before, (first, position), *after), taken[taken[:, attribute, 0] < position])
-    yield from _pieces_among((*before, (position, last), *after), taken[taken[:, attribute, 1] > position])
-
-
-def _best_cut(box: Box, taken: Sequence[Box]) -> tuple[int, int] | None:
-    """Find an edge of a taken box inside this one; the edge that most boxes share, so that they part early."""
-    edges: dict[tuple[int, int], int] = {}
-    for other in taken:
-        inside = False
-        for attribute, (a, b) in enumerate(box):
-            for edge in other[attribute]:
-                if a < edge < b:
-                    inside = True
-                    edges[attribute, edge] = edges.get((attribute, edge), 0) + 1
-        if not inside:
-            return None
-    most = max(edges.values())
-    shared = sorted(edge for edge, count in edges.items() if count == most)
-    return shared[len(shared) // 2]  # the middle one: the depth of the cuts then grows with the logarithm

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from unblur.arx.hierarchy_csv import listed_values
 from unblur.config import BUILDER
+from unblur.engines import DuckDBEngine
 from unblur.errors import ConfigError
 from unblur.hierarchy import IntervalHierarchy
 from unblur.release import Release
@@ -95,13 +96,11 @@ def _different_in_some(table: Table, names: Sequence[str], rows: int) -> dict[st
     """Look at some stretches of a long table; None where they leave it open whether a column differs everywhere."""
     if not names:
         return {}
-    import ibis
-
     starts = [rows * i // STRETCHES for i in range(STRETCHES)]
-    number = table.rows[ROW]
-    stretches = [table.rows.filter((number >= start) & (number < start + STRETCH)) for start in starts]
-    columns = {f"c{i}": table.rows[name].cast("string") for i, name in enumerate(names)}
-    some = table.fetch(ibis.union(*(each.select(**columns) for each in stretches), distinct=False))
+    columns = table.rows.select(ROW, **{f"c{i}": table.rows[name].cast("string") for i, name in enumerate(names)})
+    assert isinstance(table.engine, DuckDBEngine), "it has all tables whose rows are numbered"
+    with table.reading(columns):
+        some = table.engine.fetch_ranges(columns, ROW, [(start, start + STRETCH) for start in starts])
     return {name: _differs(some[f"c{i}"], some.num_rows / rows) for i, name in enumerate(names)}
 
 

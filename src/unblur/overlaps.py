@@ -15,7 +15,7 @@ from unblur.grid import Box
 
 Ints = NDArray[np.int64]
 
-FEW = 64
+FEW = 128
 """So many boxes are compared with one another."""
 
 
@@ -59,12 +59,13 @@ def _cut(members: Ints, part: Ints, low: Ints, high: Ints) -> tuple[int, int] | 
 
 
 def _compare(members: Ints, part: Ints, low: Ints, high: Ints) -> Iterator[Ints]:
+    """Compare all pairs, attribute by attribute: their common part must begin inside, and before it ends."""
+    begins, ends = low[members].T, np.minimum(high[members], part[1]).T
     for start in range(0, len(members), FEW):
-        here = members[start : start + FEW]
-        others = members[start:]
-        corner = np.maximum(low[here, None], low[others])
-        meet = (corner < np.minimum(high[here, None], high[others])).all(axis=2)
-        meet &= ((corner >= part[0]) & (corner < part[1])).all(axis=2)
-        meet &= here[:, None] < others
-        first, second = np.nonzero(meet)
-        yield np.stack([here[first], others[second]], axis=1)
+        here = slice(start, start + FEW)
+        meet = members[here, None] < members[start:]
+        for begin, end, first in zip(begins, ends, part[0], strict=True):
+            corner = np.maximum(begin[here, None], begin[start:])
+            meet &= (corner < np.minimum(end[here, None], end[start:])) & (corner >= first)
+        one, other = np.nonzero(meet)
+        yield np.stack([members[here][one], members[start:][other]], axis=1)

@@ -93,7 +93,8 @@ def open_parts(found: Found, name: str, workspace: Workspace, columns: Sequence[
     _check_types({path: types[path] for path in filled})
     starts = [sum(list(counts.values())[:n]) for n in range(len(counts))]
     parts = tuple(Part(path, start) for path, start in zip(files, starts, strict=True) if path in filled)
-    _make_view([file.parquet for file in filled.values()], [part.start for part in parts], workspace)
+    parquets = tuple(file.parquet for file in filled.values())
+    _make_view(parquets, [part.start for part in parts], workspace)
     first = next(iter(filled.values()))
     notes = [*found.notes, *(f"{path}: the file is empty, and left out" for path in empty)]
     return Table(
@@ -104,6 +105,7 @@ def open_parts(found: Found, name: str, workspace: Workspace, columns: Sequence[
         separator=first.separator,
         notes=(*notes, *(note for file in files.values() for note in file.notes)),
         parts=parts,
+        parquets=parquets,
         stamps=tuple(stamp for file in files.values() for stamp in file.stamps),
     )
 

@@ -7,12 +7,11 @@ first in every order that never prefers more loss, and it would have taken all t
 
 from __future__ import annotations
 
-import hashlib
 import os
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
@@ -20,7 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unblur.config import Config, QuasiIdentifier, load_config
+from unblur.dictionaries import count_labels
 from unblur.errors import TableError, UnblurWarning
+from unblur.hashing import start_hashing
 from unblur.hierarchy import Hierarchy, IntervalHierarchy
 from unblur.labels import ROOT_LABEL, parse_interval, parse_number
 from unblur.release import EquivalenceClass, Release
@@ -42,10 +43,19 @@ class PublishedRelease(Release):
 
     table: Table = field(repr=False)
     workspace: Workspace = field(repr=False)
+    hashing: Future[str | None] = field(repr=False)
+    """The hash of the file, which may still be in the making."""
+
+    @property
+    def sha256(self) -> str | None:
+        return self.hashing.result()
 
     @property
     def paths(self) -> list[Path]:
         return [*self.config.paths, *self.table.paths]
+
+    def finish(self) -> None:
+        self.hashing.result()
 
     def open_rows(self, workspace: Workspace) -> Table:
         return self.table
@@ -70,9 +80,8 @@ def read_release(
         table.require(name)
     for note in table.notes:
         warnings.warn(note, UnblurWarning, stacklevel=2)
-    with ThreadPoolExecutor(1) as beside:
-        sha256 = beside.submit(_sha256, source)
-        groups = _groups(table, names, on_rows)
+    hashing = start_hashing(source)
+    groups = _groups(table, names, on_rows)
     if not groups.num_rows:
         raise TableError(f"{table.name}: there are no rows, only a header")
     columns = [_nodes(table, attribute, groups, f"label_{i}") for i, attribute in enumerate(config.quasi_identifiers)]
@@ -86,7 +95,7 @@ def read_release(
     outliers = sum(sizes.pop(key) for key in whole)
     classes = [EquivalenceClass(state, segment, size) for (state, segment), size in sizes.items()]
     classes.sort(key=lambda each: (*lattice.key(each.state), each.state, each.segment))
-    return PublishedRelease(config, tuple(classes), outliers, sha256=sha256.result(), table=table, workspace=workspace)
+    return PublishedRelease(config, tuple(classes), outliers, table=table, workspace=workspace, hashing=hashing)
 
 
 def _is_root(tree: Hierarchy, layer: int, rank: int) -> bool:
@@ -95,6 +104,11 @@ def _is_root(tree: Hierarchy, layer: int, rank: int) -> bool:
 
 def _groups(table: Table, names: Sequence[str], progress: Progress | None) -> pa.Table:
     """Count the rows of each combination of labels."""
+    if table.parquets:
+        found = count_labels(table.parquets, names, threads=table.workspace.threads, progress=progress)
+        if found is not None:
+            table.check_unchanged()
+            return found
     labels = table.rows.select(**{f"label_{i}": table.rows[name].cast("string") for i, name in enumerate(names)})
     return table.fetch(labels.group_by(labels.columns).aggregate(rows=labels.count()), progress)
 
@@ -192,11 +206,3 @@ class LabelReader:
             for layer in range(tree.height, 0, -1)
             for rank in range(tree.nodes(layer))
         }
-
-
-def _sha256(source: Any) -> str | None:
-    """Hash a file; None for what is no file."""
-    if not isinstance(source, str | os.PathLike) or not Path(source).is_file():
-        return None
-    with Path(source).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

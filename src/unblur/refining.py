@@ -13,6 +13,7 @@ from unblur.counting.problem import Records
 from unblur.errors import MissingExtraError, ProgramError
 
 MOST_LEAVES = 100_000
+ONE, NEVER, SURELY = Count.of(1), Fraction(0), Fraction(1)
 Engine = Literal["exact", "cpsat"]
 Counted = Literal["exact", "at_most", "at_least"]
 """Exact, or a bound: a rule was left out (at most so many), or a limit ended the search (at least so many)."""
@@ -38,6 +39,13 @@ class Refinement:
     def feasible(self) -> bool:
         """Whether any placement may be left."""
         return bool(self.plausible) or self.counted == "at_least"
+
+
+def refine_cell(published: Count, size: int) -> Refinement:
+    """Say what is left of a class that is a free cell: all that was published, and where all records are."""
+    if not published:
+        return Refinement(published, ONE, "exact", 1, 0)
+    return Refinement(published, ONE, "exact", 1, size, SURELY if size == 1 else NEVER)
 
 
 def refine(attack: Attack, target: Target, records: Records) -> Refinement:

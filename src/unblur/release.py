@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,8 +34,6 @@ class Release:
     """In the order in which they were made."""
     outliers: int
     """How many records are suppressed."""
-    sha256: str | None = field(default=None, kw_only=True)
-    """The hash of the file that was read."""
 
     def __repr__(self) -> str:
         classes = f"{len(self.classes):,} classes, {self.outliers:,} suppressed"
@@ -57,9 +55,17 @@ class Release:
         return self.made_rows - self.rows
 
     @property
+    def sha256(self) -> str | None:
+        """The hash of the file that was read; None if there was none."""
+        return None
+
+    @property
     def paths(self) -> list[Path]:
         """The files that this was read from."""
         return self.config.paths
+
+    def finish(self) -> None:
+        """Wait for what is still found out about it, beside what else is done."""
 
     def open_rows(self, workspace: Workspace) -> Table:
         """Open the published rows, if they are at hand."""
@@ -67,7 +73,7 @@ class Release:
 
     def bare(self) -> Release:
         """The release and nothing else: no rows, no connections."""
-        return Release(self.config, self.classes, self.outliers, sha256=self.sha256)
+        return Release(self.config, self.classes, self.outliers)
 
     def labels(self, each: EquivalenceClass) -> tuple[str, ...]:
         """Name a class as the published rows name it."""

@@ -14,7 +14,7 @@ from unblur.counting.numbers import Count
 from unblur.counting.placements import Cell, Placements, published_solutions
 from unblur.counting.problem import Records
 from unblur.labels import ROOT_LABEL
-from unblur.refining import Refinement
+from unblur.refining import Refinement, refine_cell
 from unblur.release import EquivalenceClass
 
 
@@ -108,6 +108,22 @@ def find(
         published=published_solutions(attack.grid.volume(target.box), target.subject.size, records),
         taken_by=() if number is None else tuple(taker + 1 for taker in target.takers),
         refinement=refinement,
+    )
+
+
+def find_cell(attack: Attack, number: int, records: Records) -> Finding:
+    """State the same of a class that is a free cell."""
+    subject = attack.release.classes[number]
+    published = published_solutions(attack.grid.volume(attack.boxes[number]), subject.size, records)
+    return Finding(
+        number + 1,
+        subject,
+        attack.release.labels(subject),
+        basic=True,
+        cells=1,
+        published=published,
+        taken_by=(),
+        refinement=refine_cell(published, subject.size),
     )
 
 

@@ -70,6 +70,8 @@ class Table:
     """The file, folder or pattern it was read from."""
     parts: tuple[Part, ...] = ()
     """The files it was read from, if these are several."""
+    parquets: tuple[Path, ...] = ()
+    """The Parquet files that hold all its rows, in order, if such files do."""
     steady: bool = True
     """Whether two looks at it surely see the same rows."""
     stamps: tuple[FileStamp, ...] = ()

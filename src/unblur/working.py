@@ -13,7 +13,7 @@ from unblur.counting.deadline import OutOfTime, deadline
 from unblur.counting.problem import Records
 from unblur.errors import ProgramError
 from unblur.refining import Engine, Refinement, refine, refine_by_enumeration
-from unblur.risk import Finding, find, with_truth
+from unblur.risk import Finding, find, find_cell, with_truth
 from unblur.scheduling import Scheduler, spread
 from unblur.truth import Truth
 
@@ -44,10 +44,16 @@ class Job:
 
     def run(self, number: Number, seconds: float | None = None) -> Result:
         """Attack one class; an enumeration may take so many seconds."""
+        if number is not None and self._is_settled(number):
+            return Result(find_cell(self.attack, number, self.records), None)
         target = self._target(number)
         finding = self._state(number, target, self._refine(target, seconds))
         effects = ablate(self.attack, target, self.records) if self.with_ablation and not finding.basic else None
         return Result(finding, effects)
+
+    def _is_settled(self, number: int) -> bool:
+        """Whether a class needs no counting, nor a comparison with the raw table."""
+        return self.engine == "exact" and self.truth is None and self.attack.is_free_cell(number)
 
     def unfinished(self, number: Number) -> Finding:
         """State what is published about a class that the attack did not come to."""

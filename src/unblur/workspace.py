@@ -28,8 +28,8 @@ class Workspace:
         self._numbers = count()
         self._resources.callback(claim(self.folder))
         self._resources.callback(shutil.rmtree, self.folder, ignore_errors=True)
-        self._threads = min(threads or os.cpu_count() or 1, 128)
-        self._memory = max(1024, 256 * self._threads)
+        self.threads = min(threads or os.cpu_count() or 1, 128)
+        self._memory = max(1024, 256 * self.threads)
         self.close = weakref.finalize(self, self._resources.close)
 
     def __enter__(self) -> Workspace:
@@ -48,7 +48,7 @@ class Workspace:
         import ibis
 
         connection = ibis.duckdb.connect(
-            threads=self._threads,
+            threads=self.threads,
             memory_limit=f"{self._memory}MB",
             temp_directory=str(self.folder / "spill"),
         )

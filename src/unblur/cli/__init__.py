@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import signal
 import sys
@@ -225,6 +226,7 @@ def _audit(
     """Show what a release gives away."""
     from unblur.cli.audit import run
 
+    gc.freeze()  # modules stay: the collector, which many classes set off, need not go through them again and again
     run(
         release,
         config=config,
