@@ -28,7 +28,7 @@ from unblur.hierarchy import halves
 from unblur.joint.blending import solve_component
 from unblur.joint.estimating import Estimator
 from unblur.joint.exact import solve
-from unblur.joint.frontier import OutOfReach
+from unblur.joint.front import OutOfReach
 from unblur.joint.program import Component, joint_program
 from unblur.joint.solving import ERROR, PATIENCE, PRECISION
 from unblur.lattice import Lattice

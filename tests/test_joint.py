@@ -22,7 +22,7 @@ from unblur.counting.problem import Records
 from unblur.hierarchy import halves
 from unblur.joint.estimating import Estimator
 from unblur.joint.exact import solve, weight_of
-from unblur.joint.frontier import OutOfReach
+from unblur.joint.front import OutOfReach
 from unblur.joint.interval import beta_share, clopper_pearson
 from unblur.joint.parts import Part
 from unblur.joint.program import ANY_ORDER, Component, joint_program

@@ -24,7 +24,8 @@ from unblur.joint import estimating
 from unblur.joint.estimating import Estimator
 from unblur.joint.exact import solve
 from unblur.joint.flow import Flow
-from unblur.joint.frontier import OutOfReach, explore
+from unblur.joint.front import OutOfReach
+from unblur.joint.frontier import explore
 from unblur.joint.ordering import good_orders
 from unblur.joint.plan import System
 from unblur.joint.program import Component, joint_program

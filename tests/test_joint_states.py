@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 from tests.strategies import examples
 from tests.test_joint_reach import systems, vectors
+from unblur.joint import rehearsing
 from unblur.joint.flow import Flow
-from unblur.joint.frontier import _kinds, _merge, explore
+from unblur.joint.frontier import explore
 from unblur.joint.guessing import CloseGuess, RoughGuess
+from unblur.joint.merging import kinds, merge
 from unblur.joint.plan import System
 from unblur.joint.tightening import least, tighten
 
@@ -89,7 +91,7 @@ def test_of_many_vectors_some_are_drawn_and_the_others_counted() -> None:
 @given(st.lists(st.integers(0, 5), max_size=200), st.lists(st.integers(0, 2**40), max_size=5))
 def test_rows_that_agree_are_one_kind(small: list[int], large: list[int]) -> None:
     keys = np.array([*small, *large, *large], np.int64)
-    first, kind = _kinds(keys)
+    first, kind = kinds(keys)
     assert sorted(keys[first].tolist()) == sorted(set(keys.tolist()))
     assert (keys[first][kind] == keys).all()
     assert all(keys.tolist().index(keys[place]) == place for place in first.tolist())
@@ -99,9 +101,38 @@ def test_rows_that_agree_are_one_kind(small: list[int], large: list[int]) -> Non
 def test_rows_agree_if_all_their_columns_do(rows: list[list[int]]) -> None:
     """Twelve columns of nine bits need more than one whole number."""
     table = np.array([*rows, *rows], np.int16)
-    first, kind = _merge({("limit", n): column for n, column in enumerate(table.T)}, len(table))
+    first, kind = merge(table.T, len(table))
     assert len(first) == len({tuple(row) for row in rows})
     assert (table[first][kind] == table).all()
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(systems(), st.randoms(use_true_random=False))
+def test_a_rehearsal_changes_the_order_of_a_class_at_most(system: System, rng: object) -> None:
+    order = list(range(len(system.owners)))
+    rng.shuffle(order)  # type: ignore[attr-defined]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rehearsing, "FEW_STATES", 1)
+        patch.setattr(rehearsing, "SAMPLE", 5)
+        patch.setattr(rehearsing, "BETTER", 2.0)
+        layers = explore(system, order)
+    assert sorted(layer.step.group for layer in layers) == sorted(order) or not list(vectors(system))
+    assert Flow(layers, [[1] * 5] * len(order), labelled=False).count() == len(list(vectors(system)))
+
+
+def test_what_has_room_anywhere_is_filled_late() -> None:
+    """Six records in six places, and six more that may also be elsewhere."""
+    shared = tuple((6, frozenset({place, 7 + place})) for place in range(6))
+    system = System((6, 6), (0,) * 6 + (1,) * 7, shared)
+    order = range(13)
+    before = explore(system, order)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rehearsing, "FEW_STATES", 100)
+        after = explore(system, order)
+    first, last = ([layer.step.group for layer in each if layer.step.owner == 1] for each in (before, after))
+    assert first[0] == 6 and last.index(6) > 4
+    assert 4 * sum(len(layer.target) for layer in after) < 3 * sum(len(layer.target) for layer in before)
+    assert Flow(before, [[1] * 7] * 13, labelled=False).count() == Flow(after, [[1] * 7] * 13, labelled=False).count()
 
 
 @pytest.mark.parametrize("size", [59, 60, 61, 200, 400])

@@ -20,7 +20,8 @@ from unblur.counting.deadline import check
 from unblur.counting.problem import Records
 from unblur.grid import Grid
 from unblur.joint.exact import Solved, solve
-from unblur.joint.frontier import MOST_MOVES, MOST_STATES, OutOfReach
+from unblur.joint.front import OutOfReach
+from unblur.joint.frontier import MOST_MOVES, MOST_STATES
 from unblur.joint.plan import Limits, System
 from unblur.joint.program import Component
 from unblur.joint.tightening import least

@@ -25,7 +25,8 @@ from unblur.errors import ProgramError
 from unblur.grid import Grid
 from unblur.joint.blending import in_some_order
 from unblur.joint.exact import weight_of
-from unblur.joint.frontier import MOST_RECORDS, OutOfReach
+from unblur.joint.front import OutOfReach
+from unblur.joint.frontier import MOST_RECORDS
 from unblur.joint.interval import clopper_pearson
 from unblur.joint.program import Component
 from unblur.joint.proposing import Counts, Part, Proposal, propose

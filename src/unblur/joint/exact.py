@@ -16,7 +16,8 @@ from unblur.counting.problem import Records
 from unblur.counting.weights import COMBINATIONS, Family, Series, solutions
 from unblur.grid import Free, Grid
 from unblur.joint.flow import Flow, Table
-from unblur.joint.frontier import MOST_MOVES, MOST_STATES, Layer, OutOfReach, explore
+from unblur.joint.front import Layer, OutOfReach
+from unblur.joint.frontier import MOST_MOVES, MOST_STATES, explore
 from unblur.joint.ordering import Order, good_orders
 from unblur.joint.plan import System
 from unblur.joint.tightening import tighten

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unblur.counting.deadline import check
-from unblur.joint.frontier import Layer
+from unblur.joint.front import Layer
+from unblur.joint.merging import merge
 
 Array = NDArray[Any]
 Table = Sequence[int]
@@ -151,11 +152,20 @@ class _Kind:
 
     def product(self, layer: Layer, values: Sequence[Array]) -> Array:
         """Multiply the values of the branches, for each state that a layer leads to."""
-        factors = [value[branch.state] for branch, value in zip(layer.branches, values, strict=True)]
-        found: Array = factors.pop() if factors else np.ones(layer.states, self.dtype)
-        for factor in factors:
-            found = self.scaled(found * factor)
-        return found
+        if len(values) == 1:
+            return values[0]  # what does not part leads on as it is
+        factors = [(value, branch.state) for value, branch in zip(values, layer.branches, strict=True)]
+        factors.sort(key=lambda factor: len(factor[0]))
+        found, state = factors.pop(0) if factors else (np.ones(1, self.dtype), np.zeros(layer.states, np.int32))
+        # The smallest branch first: few of its states come together with few others, and no product is made twice.
+        for value, other in factors:
+            first, same = merge([state, other], layer.states)
+            found, state = self.scaled(found[state[first]] * value[other[first]]), same
+        return np.asarray(found[state])
+
+    def times(self, table: Array, left: Array, placed: Array, target: Array, after: Array) -> Array:
+        """Multiply the weights of moves by the values of the states that they lead to."""
+        return np.asarray(after[target] * table[left, placed])
 
     def back(self, layer: Layer, after: Array) -> Array:
         """The values of the states that a layer starts from, some states at a time."""
@@ -165,17 +175,23 @@ class _Kind:
         for start, end in pairwise(cuts):
             check()
             span = slice(int(ends[start] - layer.moves[start]), int(ends[end - 1]))
-            weight = after[layer.target[span]]
-            # Most moves place nothing: there is one way to do that, and multiplying by it would take half the time.
-            some = np.flatnonzero(layer.placed[span])
+            target, placed = layer.target[span], layer.placed[span]
+            weight = after[target]
+            # Many moves place nothing: there is one way to do that, and multiplying by it would take half the time.
+            some = np.flatnonzero(placed)
             left = np.repeat(layer.left[start:end], layer.moves[start:end])[some]
-            weight[some] *= table[left, layer.placed[span][some]]
+            weight[some] = self.times(table, left, placed[some], target[some], after)
             parts.append(_summed(self.add, layer, weight, start, end))
         return self.scaled(np.concatenate(parts))
 
 
 class _Whole(_Kind):
     """Whole numbers."""
+
+    def times(self, table: Array, left: Array, placed: Array, target: Array, after: Array) -> Array:
+        # Many moves lead to the same state and place as many records: numbers of many digits are multiplied once.
+        first, same = merge([target, left, placed], len(target))
+        return super().times(table, left[first], placed[first], target[first], after)[same]
 
 
 class _Open(_Kind):

@@ -9,6 +9,7 @@ first. A guess remains a guess, so other mixtures and some noise give further or
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -121,7 +122,8 @@ class _Classes:
             together = self._states(filled_then, lines & self._lines(rest)) if len(parts) > 1 else apart
             ends = (apart + max(apart, together)) / 2
             cost = ends + self.mixture * (self._states(filled_then, lines) - ends) if self.mixture else ends
-            found.append((exp(min(500.0, cost + self.noise * self.rng.random())), first))
+            cost += self._steps[first] + self.noise * self.rng.random()
+            found.append((exp(min(500.0, cost)), first))
         return sorted(found)
 
     def _states(self, filled: int, lines: int) -> float:
@@ -187,6 +189,13 @@ class _Classes:
             for owner in caps if len(caps) > 1 else ():
                 found[owner] |= 1 << limit
         return found
+
+    @cached_property
+    def _steps(self) -> list[float]:
+        """For each class, the logarithm of its groups against the average: states are there while each is filled."""
+        groups = Counter(self.system.owners)
+        average = len(self.system.owners) / len(self.system.sizes)
+        return [log(groups[owner] / average) for owner in range(len(self.system.sizes))]
 
     @cached_property
     def _near(self) -> list[int]:

@@ -85,6 +85,16 @@ class Plan:
             adding[number] = {owner: here for owner, groups in classes.items() if (here := groups & inside)}
         return cls(system, {owner: groups for owner, groups in classes.items() if groups}, adding, set())
 
+    def copy(self) -> Plan:
+        """Copy what steps change."""
+        return Plan(self.system, dict(self.later), {n: dict(each) for n, each in self.adding.items()}, set(self.opened))
+
+    def affected(self, owner: int) -> set[int]:
+        """The open limits that filling a class has to do with: they take its records, or depend on those that do."""
+        touched = {limit for limit, adding in self.adding.items() if owner in adding}
+        rest = self._rest().items()
+        return touched | {n for n, parts in rest if any(m in touched for each in parts for m, _ in each.around)}
+
     @property
     def groups(self) -> int:
         """All groups that are not filled."""

@@ -24,7 +24,8 @@ from unblur.counting.problem import Records
 from unblur.counting.weights import solutions, split_ways
 from unblur.grid import Free, Grid
 from unblur.joint.exact import Solved, solve
-from unblur.joint.frontier import MOST_RECORDS, OutOfReach
+from unblur.joint.front import OutOfReach
+from unblur.joint.frontier import MOST_RECORDS
 from unblur.joint.plan import System
 from unblur.joint.program import Component
 from unblur.joint.tightening import least

@@ -26,7 +26,7 @@ from unblur.counting.problem import Records
 from unblur.errors import ProgramError
 from unblur.joint.blending import solve_component
 from unblur.joint.estimating import Estimator, digest
-from unblur.joint.frontier import OutOfReach
+from unblur.joint.front import OutOfReach
 from unblur.joint.parts import Odds, Part
 from unblur.joint.program import Program, joint_program
 from unblur.joint.tables import Drawer, PlausibleTable

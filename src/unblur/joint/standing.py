@@ -11,7 +11,7 @@ from typing import TypeVar
 from unblur.counting.deadline import OutOfTime, deadline
 from unblur.counting.placements import Cell
 from unblur.joint.blending import solve_component
-from unblur.joint.frontier import OutOfReach
+from unblur.joint.front import OutOfReach
 from unblur.joint.parts import Odds, Part
 from unblur.joint.plan import Limits, System
 from unblur.joint.program import Component
