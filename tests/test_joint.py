@@ -20,6 +20,7 @@ from unblur.config import Config, Mechanism
 from unblur.counting.placements import Placements
 from unblur.counting.problem import Records
 from unblur.hierarchy import halves
+from unblur.joint import flow
 from unblur.joint.estimating import Estimator
 from unblur.joint.exact import solve, weight_of
 from unblur.joint.front import OutOfReach
@@ -128,6 +129,11 @@ def test_odds_and_certain_cells_equal_brute_force() -> None:
                     if any(n == 1 and h == home for n, h in zip(counts, homes, strict=True))
                 )
                 assert part.singling_out(owner) == Fraction(alone, sum(weights))
+                if part.solved:
+                    with pytest.MonkeyPatch.context() as patch:  # as if there were many states
+                        patch.setattr(flow, "FEW_STATES", 0)
+                        assert float(part.singling_out(owner) or 0) == pytest.approx(alone / sum(weights), abs=1e-12)
+                        assert (part.singling_out(owner) == 1) == (alone == sum(weights))
                 seen += part.solved is not None
     assert seen > 50 and certain > 50
 

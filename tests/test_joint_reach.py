@@ -64,6 +64,17 @@ def systems(draw: st.DrawFn) -> System:
     return System(tuple(sizes), tuple(owners), tuple(limits))
 
 
+@settings(max_examples=examples(60), deadline=None)
+@given(systems(), st.booleans())
+def test_shares_without_whole_numbers_are_right_to_ten_digits(system: System, labelled: bool) -> None:
+    layers, huge = explore(system, range(len(system.owners))), 10**400
+    whole = Flow(layers, [[1, huge, huge**2, huge**3, huge**4]] * len(system.owners), labelled)
+    part = Flow(layers, [[1, 0, huge**2 // 3, huge**3 // 7, huge**4 // 9]] * len(system.owners), labelled)
+    if whole.count():
+        assert part.share(whole) == pytest.approx(float(Fraction(part.count(), whole.count())), rel=1e-10, abs=0)
+        assert whole.share(whole) == 1
+
+
 @settings(max_examples=examples(120), deadline=None)
 @given(systems(), st.randoms(use_true_random=False), st.booleans())
 def test_every_order_gives_what_trying_everything_gives(system: System, rng: object, labelled: bool) -> None:

@@ -71,6 +71,10 @@ class Blend:
         """Count the raw data sets in which no cell holds exactly one record of a class."""
         return sum(times * each.without_singles(owner) for times, each in self.terms)
 
+    def singling_out(self, owner: int) -> Fraction:
+        """The odds that some cell holds exactly one record of a class."""
+        return 1 - Fraction(self.without_singles(owner), self.solutions)
+
     def sample(self, number: int, rng: np.random.Generator) -> NDArray[np.int16]:
         """Draw the numbers of records per group: from an order, less often the more orders a draw is in."""
         weights = np.array([float(Fraction(each.solutions, self.solutions)) for each in self.orders])

@@ -31,6 +31,8 @@ HOPELESS = 1
 """With a guess of more than so many times the states that there may be, an order is not tried."""
 ROUGHLY_HOPELESS = 2.5e9
 """The very first order has a guess that is far too large; with so many times more, no others are looked for."""
+ROUNDING = 1e-9
+"""What floating-point shares are surely good to."""
 MOST_GROUPS = 300
 """With more groups, no order is good enough."""
 
@@ -77,6 +79,18 @@ class Solved:
 
     def without_singles(self, owner: int) -> int:
         """Count the raw data sets in which no cell holds exactly one record of a class."""
+        return self._without_singles(owner).count()
+
+    def singling_out(self, owner: int) -> Fraction:
+        """The odds that some cell holds exactly one record of a class; exact unless there are too many states."""
+        if not self.flow.small:
+            share = self._without_singles(owner).share(self.flow)
+            # Close to nothing and to all, rounding could make something certain that is not.
+            if 0 < share < 1 - ROUNDING:
+                return 1 - Fraction(share)
+        return 1 - Fraction(self.without_singles(owner), self.solutions)
+
+    def _without_singles(self, owner: int) -> Flow:
         family = solutions(self.records)
         size = self.system.sizes[owner]
         series = Series(family.labelled, size, lambda free: ())
@@ -88,7 +102,7 @@ class Solved:
                     for volume, cells in self.grid.cell_volumes(free).items()
                 ]
                 tables[group] = series.join(alone)
-        return Flow(self.layers, tables, family.labelled).count()
+        return Flow(self.layers, tables, family.labelled)
 
     def sample(self, number: int, rng: np.random.Generator) -> NDArray[np.int16]:
         """Draw the numbers of records per group, a row for each draw."""

@@ -9,12 +9,12 @@ any number of samples could show.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from math import comb, perm
+from math import comb, frexp, ldexp, perm, prod
 from typing import Any
 
 import numpy as np
@@ -46,25 +46,52 @@ class Flow:
 
     def count(self) -> int:
         """Count all ways through the layers."""
-        kind = _Whole(self)
+        return prod(map(int, self._roots(_Whole(self))))
+
+    def share(self, whole: Flow) -> float:
+        """How large the count is against that of another flow through the same layers, to ten digits."""
+        (part, exponent), (all_, common) = self._scaled(whole.units), whole._own_scaled
+        return ldexp(part / all_, exponent - common)
+
+    @cached_property
+    def _own_scaled(self) -> tuple[float, int]:
+        return self._scaled(self.units)
+
+    def _scaled(self, units: Mapping[int, int]) -> tuple[float, int]:
+        """The count in some units, as a number and a power of two."""
+        kind = _Float(self, units)
+        return prod(map(float, self._roots(kind))), kind.exponent
+
+    def _roots(self, kind: _Kind) -> list[Any]:
+        """The values of the first states: one for each part that has nothing to do with the others."""
         values: dict[int, Array] = {}
         for place in range(len(self.layers) - 1, -1, -1):
             # Pop what is needed no more: whole numbers of many digits are large.
             after = kind.product(self.layers[place], [values.pop(each.layer) for each in self.layers[place].branches])
             values[place] = kind.back(self.layers[place], after)
-        total = 1
-        for (value,) in values.values():
-            total *= int(value)
-        return total
+        return [value for (value,) in values.values()]
+
+    @property
+    def small(self) -> bool:
+        """Whether whole numbers are quick enough to tell odds by."""
+        return sum(layer.states for layer in self.layers) <= FEW_STATES
+
+    @cached_property
+    def units(self) -> dict[int, int]:
+        """For each class, the ways to place one record."""
+        units: dict[int, int] = {}
+        for layer in self.layers:
+            units[layer.step.owner] = units.get(layer.step.owner, 0) + self.ways[layer.step.group][1]
+        return units
 
     def held(self, group: int) -> list[Fraction] | list[float]:
         """The odds that a group holds 0, 1, 2, … records: exact if the states are few."""
         place = self._places[group]
-        layer, few = self.layers[place], sum(layer.states for layer in self.layers) <= FEW_STATES
-        sides = self._whole if few else self._float
+        layer = self.layers[place]
+        sides = self._whole if self.small else self._float
         weight = sides.before[place][layer.source] * sides.kind.moves(layer) * sides.after[place][layer.target]
         sums = [weight[layer.placed == n].sum() for n in range(int(layer.placed.max(initial=0)) + 1)]
-        if few:
+        if self.small:
             return [Fraction(int(n), int(sum(sums))) for n in sums]
         return [float(n / sum(sums)) for n in sums]
 
@@ -116,7 +143,7 @@ class Flow:
 
     @cached_property
     def _float(self) -> _Sides:
-        return _Sides(self.layers, _Float(self))
+        return _Sides(self.layers, _Float(self, self.units))
 
     @cached_property
     def _open(self) -> _Sides:
@@ -214,6 +241,12 @@ class _Float(_Kind):
 
     dtype = np.float64
 
+    def __init__(self, flow: Flow, units: Mapping[int, int]) -> None:
+        super().__init__(flow)
+        self._units = units
+        self.exponent = 0
+        """By how many powers of two numbers were made smaller, all in all."""
+
     def table(self, layer: Layer) -> Array:
         unit = max(1, self._units.get(layer.step.owner, 0))
         return np.array(
@@ -227,16 +260,9 @@ class _Float(_Kind):
         return 1 if self.flow.labelled else perm(left, placed)
 
     def scaled(self, numbers: Array) -> Array:
-        return np.asarray(numbers / max(numbers.max(initial=0.0), np.finfo(float).tiny))
-
-    @cached_property
-    def _units(self) -> dict[int, int]:
-        """For each class, the ways to place one record."""
-        units: dict[int, int] = {}
-        for layer in self.flow.layers:
-            owner = layer.step.owner
-            units[owner] = units.get(owner, 0) + self.flow.ways[layer.step.group][1]
-        return units
+        exponent = frexp(numbers.max(initial=0.0))[1]
+        self.exponent += exponent
+        return np.ldexp(numbers, -exponent)
 
 
 @dataclass(frozen=True)

@@ -174,4 +174,4 @@ class Part:
             return None
         if not self.solved:
             return self.classes[owner].singling_out_odds()
-        return 1 - Fraction(self.solved.without_singles(owner), self.solved.solutions)
+        return self.solved.singling_out(owner)
