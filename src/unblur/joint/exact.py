@@ -128,10 +128,9 @@ def solve(
         guess = min(order.states for order in known)
         if guess > most_states * (HOPELESS if start else ROUGHLY_HOPELESS):
             raise OutOfReach(f"about {guess:.0e} states")
-        promising = sorted(known[start:end], key=lambda each: each.states)
-        for order in promising if part > 1 else promising[:1]:  # the whole takes long
-            if start and order.states > HOPELESS * most_states / part:
-                continue
+        hopeful = [each for each in known[start:end] if not start or each.states <= HOPELESS * most_states / part]
+        hopeful.sort(key=lambda each: each.cost)
+        for order in hopeful if part > 1 else hopeful[:1]:  # the whole takes long
             try:
                 layers = explore(tight, order.groups, most_states=most_states // part, most_moves=most_moves // part)
             except OutOfReach:

@@ -25,9 +25,15 @@ WIDTH = 8
 """So many classes are tried as the first of a set."""
 PATIENCE = 800
 """After so many sets, only the cheapest class is tried; the very first order, found at once, has only such."""
-MIXTURES = (0.25, 0.0, 0.5)
-"""How much the states while a class is filled count, besides those before and after."""
+MIXTURES = ((0.25, False), (0.25, True), (0.0, True))
+"""How much the states while a class is filled count, besides those before and after; and whether they count once for
+each of its groups. The first order tells whether there is any hope."""
 NOISE = 1.5
+
+
+_Found = tuple[float, float, float, tuple[int, ...]]
+"""What is to be least, the cost of an order of classes, its states, and the order."""
+_NONE: _Found = (inf, inf, inf, ())
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,8 @@ class Order:
     """An order of the groups."""
 
     groups: list[int]
+    cost: float
+    """What orders are compared by: the states, times the groups in which they are there."""
     states: float
     """A guess at the number of states; mostly within a factor of ten, but for the very first order, which is rough."""
 
@@ -43,14 +51,14 @@ def good_orders(system: System, *, seed: int = 0) -> Iterator[Order]:
     """Propose orders of the groups, the most promising first; there is no end to them, but they may repeat."""
     rng, filling, seen = random.Random(seed), Filling(system), set[tuple[int, ...]]()
     whole = (1 << len(system.sizes)) - 1
-    states, classes = _Classes(system, _Guesses(RoughGuess(system)), 0.0, 0.0, 0, rng).best(whole)
-    yield Order(filling.order(classes), states)
+    *_, states, classes = _Classes(system, _Guesses(RoughGuess(system)), 0.0, False, 0.0, 0, rng).best(whole)
+    yield Order(filling.order(classes), states, states)
     guesses = _Guesses(CloseGuess(system))
-    for mixture, noise in chain(((mixture, 0.0) for mixture in MIXTURES), repeat((MIXTURES[0], NOISE))):
-        states, classes = _Classes(system, guesses, mixture, noise, PATIENCE, rng).best(whole)
+    for (mixture, steps), noise in chain(((each, 0.0) for each in MIXTURES), repeat((MIXTURES[1], NOISE))):
+        _, cost, states, classes = _Classes(system, guesses, mixture, steps, noise, PATIENCE, rng).best(whole)
         if noise or classes not in seen:
             seen.add(classes)
-            yield Order(filling.order(classes), states)
+            yield Order(filling.order(classes), cost, states)
 
 
 @dataclass(frozen=True)
@@ -83,33 +91,35 @@ class _Classes:
     system: System
     guesses: _Guesses
     mixture: float
+    steps: bool
     noise: float
     patience: int
     rng: random.Random
-    _known: dict[int, tuple[float, tuple[int, ...]]] = field(default_factory=dict)
+    _known: dict[int, _Found] = field(default_factory=dict)
 
-    def best(self, coming: int) -> tuple[float, tuple[int, ...]]:
-        """The best order of the classes that are to come, and its cost."""
+    def best(self, coming: int) -> _Found:
+        """The best order of the classes that are to come."""
         if coming not in self._known:
             check()
-            found: tuple[float, tuple[int, ...]] = (inf, ())
-            for cost, first in self._firsts(coming)[:WIDTH]:
-                if cost < found[0] and (not found[1] or len(self._known) < self.patience):
-                    found = min(found, self._starting(coming, first, cost, found[0]))
+            found = _NONE
+            for begun in self._firsts(coming)[:WIDTH]:
+                if begun[0] < found[0] and (not found[-1] or len(self._known) < self.patience):
+                    found = min(found, self._starting(coming, begun, found[0]))
             self._known[coming] = found
         return self._known[coming]
 
-    def _starting(self, coming: int, first: int, cost: float, most: float) -> tuple[float, tuple[int, ...]]:
-        order: tuple[int, ...] = (first,)
-        for part in self._parts(coming & ~(1 << first)):
-            more, classes = self.best(part)
-            cost, order = cost + more, order + classes
-            if cost >= most:
-                return inf, ()
-        return cost, order
+    def _starting(self, coming: int, begun: _Found, most: float) -> _Found:
+        least, cost, states, order = begun
+        for part in self._parts(coming & ~(1 << order[0])):
+            further = self.best(part)
+            least, cost, states = least + further[0], cost + further[1], states + further[2]
+            order += further[3]
+            if least >= most:
+                return _NONE
+        return least, cost, states, order
 
-    def _firsts(self, coming: int) -> list[tuple[float, int]]:
-        """What each class costs as the first, the cheapest before."""
+    def _firsts(self, coming: int) -> list[_Found]:
+        """Begin with each class; the best before."""
         filled = (1 << len(self.system.sizes)) - 1 & ~coming
         opened = self._lines(coming) & self._lines(filled)
         before = self._states(filled, opened)
@@ -121,9 +131,10 @@ class _Classes:
             apart = max([before, *(self._states(filled_then, lines & self._lines(part)) for part in parts)])
             together = self._states(filled_then, lines & self._lines(rest)) if len(parts) > 1 else apart
             ends = (apart + max(apart, together)) / 2
-            cost = ends + self.mixture * (self._states(filled_then, lines) - ends) if self.mixture else ends
-            cost += self._steps[first] + self.noise * self.rng.random()
-            found.append((exp(min(500.0, cost)), first))
+            states = ends + self.mixture * (self._states(filled_then, lines) - ends) if self.mixture else ends
+            states += self.noise * self.rng.random()
+            number, cost = exp(min(500.0, states)), exp(min(500.0, states + self._groups[first]))
+            found.append((cost if self.steps else number, cost, number, (first,)))
         return sorted(found)
 
     def _states(self, filled: int, lines: int) -> float:
@@ -191,7 +202,7 @@ class _Classes:
         return found
 
     @cached_property
-    def _steps(self) -> list[float]:
+    def _groups(self) -> list[float]:
         """For each class, the logarithm of its groups against the average: states are there while each is filled."""
         groups = Counter(self.system.owners)
         average = len(self.system.owners) / len(self.system.sizes)
