@@ -22,8 +22,8 @@ from unblur.joint.ordering import Order, good_orders
 from unblur.joint.plan import System
 from unblur.joint.tightening import tighten
 
-TRIES = ((0, 1, 120), (1, 2, 24), (1, 4, 24), (1, 4, 5), (1, 4, 1))
-"""These orders, from and up to, are tried with this part of the limits: bad orders are given up early.
+TRIES = ((0, 1, 120, 1), (1, 2, 24, 1), (1, 9, 24, 2), (1, 9, 5, 2), (1, 9, 1, 1))
+"""Of these orders, from and up to, with this part of the limits, so many are tried: bad ones are given up early.
 
 The very first order, found at once, is for what is easy.
 """
@@ -123,14 +123,14 @@ def solve(
         raise OutOfReach(f"{len(system.owners):,} groups")
     tight = tighten(system)
     orders, known = good_orders(tight), list[Order]()
-    for start, end, part in TRIES:
+    for start, end, part, most in TRIES:
         known += islice(orders, end - len(known))
         guess = min(order.states for order in known)
         if guess > most_states * (HOPELESS if start else ROUGHLY_HOPELESS):
             raise OutOfReach(f"about {guess:.0e} states")
         hopeful = [each for each in known[start:end] if not start or each.states <= HOPELESS * most_states / part]
         hopeful.sort(key=lambda each: each.cost)
-        for order in hopeful if part > 1 else hopeful[:1]:  # the whole takes long
+        for order in hopeful[:most]:
             try:
                 layers = explore(tight, order.groups, most_states=most_states // part, most_moves=most_moves // part)
             except OutOfReach:

@@ -132,9 +132,10 @@ class _Classes:
             together = self._states(filled_then, lines & self._lines(rest)) if len(parts) > 1 else apart
             ends = (apart + max(apart, together)) / 2
             states = ends + self.mixture * (self._states(filled_then, lines) - ends) if self.mixture else ends
-            states += self.noise * self.rng.random()
-            number, cost = exp(min(500.0, states)), exp(min(500.0, states + self._groups[first]))
-            found.append((cost if self.steps else number, cost, number, (first,)))
+            number, cost = (exp(min(500.0, each)) for each in (states, states + self._groups[first]))
+            found.append(
+                ((cost if self.steps else number) * exp(self.noise * self.rng.random()), cost, number, (first,))
+            )
         return sorted(found)
 
     def _states(self, filled: int, lines: int) -> float:
