@@ -30,7 +30,6 @@ MIXTURES = ((0.25, False), (0.25, True), (0.0, True))
 each of its groups. The first order tells whether there is any hope."""
 NOISE = 1.5
 
-
 _Found = tuple[float, float, float, tuple[int, ...]]
 """What is to be least, the cost of an order of classes, its states, and the order."""
 _NONE: _Found = (inf, inf, inf, ())
@@ -133,9 +132,8 @@ class _Classes:
             ends = (apart + max(apart, together)) / 2
             states = ends + self.mixture * (self._states(filled_then, lines) - ends) if self.mixture else ends
             number, cost = (exp(min(500.0, each)) for each in (states, states + self._groups[first]))
-            found.append(
-                ((cost if self.steps else number) * exp(self.noise * self.rng.random()), cost, number, (first,))
-            )
+            least = (cost if self.steps else number) * exp(self.noise * self.rng.random())
+            found.append((least, cost, number, (first,)))
         return sorted(found)
 
     def _states(self, filled: int, lines: int) -> float:
