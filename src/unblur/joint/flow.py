@@ -49,9 +49,12 @@ class Flow:
         return prod(map(int, self._roots(_Whole(self))))
 
     def share(self, whole: Flow) -> float:
-        """How large the count is against that of another flow through the same layers, to ten digits."""
+        """How large the count is against that of another flow through the same layers, to ten digits.
+
+        Zero also where floating-point numbers are lost on the way.
+        """
         (part, exponent), (all_, common) = self._scaled(whole.units), whole._own_scaled
-        return ldexp(part / all_, exponent - common)
+        return ldexp(part / all_, exponent - common) if all_ else 0.0
 
     @cached_property
     def _own_scaled(self) -> tuple[float, int]:
