@@ -106,6 +106,17 @@ def test_rows_agree_if_all_their_columns_do(rows: list[list[int]]) -> None:
     assert (table[first][kind] == table).all()
 
 
+def test_many_rows_agree_if_all_their_wide_columns_do() -> None:
+    """Numbers of states are wide: two of them and the number of a row do not fit in one whole number."""
+    rng = np.random.default_rng(1)
+    table = rng.integers(0, 2**31 - 1, (200_000, 3)).astype(np.int32)
+    table[100_000:, 1:] = table[:100_000, 1:]
+    table[150_000:] = table[:50_000]
+    first, kind = merge(table.T, len(table))
+    assert len(first) == 150_000
+    assert (table[first][kind] == table).all()
+
+
 @settings(max_examples=examples(100), deadline=None)
 @given(systems(), st.randoms(use_true_random=False))
 def test_a_rehearsal_changes_the_order_of_a_class_at_most(system: System, rng: object) -> None:

@@ -30,6 +30,10 @@ def merge(columns: Iterable[NDArray[Any]], number: int) -> tuple[Ints, Indices]:
         keys <<= more
         keys |= column
         width += more
+        if width > most:
+            # There is no room for the number of the row beside it, which `kinds` needs.
+            keys = np.unique(keys, return_inverse=True)[1].astype(np.int64)
+            width = int(keys.max(initial=0)).bit_length()
     check()
     return kinds(keys)
 
