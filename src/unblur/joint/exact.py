@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import islice
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from unblur.counting.problem import Records
 from unblur.counting.weights import COMBINATIONS, Family, Series, solutions
 from unblur.grid import Free, Grid
-from unblur.joint.flow import Flow, Table
+from unblur.joint.flow import Flow
+from unblur.joint.flowing import Table
 from unblur.joint.front import Layer, OutOfReach
 from unblur.joint.frontier import MOST_MOVES, MOST_STATES, explore
 from unblur.joint.ordering import Order, good_orders
@@ -121,7 +122,7 @@ def solve(
     """Find the states of a system, with the first of some orders that is good enough; raise `OutOfReach` if none is."""
     if len(system.owners) > MOST_GROUPS:
         raise OutOfReach(f"{len(system.owners):,} groups")
-    tight = tighten(system)
+    tight = replace(tighten(system), kinds=_kinds(grid, groups))
     orders, known = good_orders(tight), list[Order]()
     for start, end, part, most in TRIES:
         known += islice(orders, end - len(known))
@@ -139,6 +140,13 @@ def solve(
     raise OutOfReach(
         f"{len(system.owners)} groups and {len(system.limits)} limits have more than {most_states:,} states"
     )
+
+
+def _kinds(grid: Grid, groups: Sequence[Free]) -> tuple[int, ...]:
+    """Number groups by all that is ever counted of them: points, cells, and how many cells have how many points."""
+    numbers: dict[Hashable, int] = {}
+    keys = ((group.volume, group.cells, tuple(sorted(grid.cell_volumes(group).items()))) for group in groups)
+    return tuple(numbers.setdefault(key, len(numbers)) for key in keys)
 
 
 def weight_of(system: System, groups: Sequence[Free], records: Records, counts: Sequence[int]) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unblur.counting.deadline import check
+from unblur.joint.folding import Mirror, mirrors
 from unblur.joint.merging import Indices, Ints, merge
 from unblur.joint.plan import Addition, Line, Plan, Step, System
 
@@ -24,6 +25,9 @@ Column = NDArray[Any]
 
 SMALL = 60
 """Twice as many records still fit in a byte."""
+
+Codes = NDArray[np.uint8]
+"""Sets of mirrors, as bits."""
 
 
 class OutOfReach(Exception):
@@ -55,6 +59,9 @@ class Layer:
     """The state that a move leads to."""
     states: int
     """The number of states that moves lead to."""
+    mirrors: Sequence[Mirror] = ()
+    mirrored: Codes | None = None
+    """For each move, the mirrors that its state was put in order with, as bits; None if there was no need to."""
     branches: list[Branch] = field(default_factory=list)
 
     @property
@@ -96,8 +103,12 @@ class Front:
         """Number what states hold in all but some lines: states that differ in it do not become the same."""
         return merge([column for line, column in self._columns.items() if line not in changing], self.states)[1]
 
-    def advance(self, step: Step, most_moves: float = inf) -> Layer:
-        """Fill a group."""
+    def fill(self, plan: Plan, group: int, most_moves: float = inf) -> Layer:
+        """Fill a group; of states that are mirror images of each other, go on with one."""
+        step = plan.step(group)
+        return self._advance(step, mirrors(plan, self.free), most_moves)
+
+    def _advance(self, step: Step, alike: Sequence[Mirror], most_moves: float) -> Layer:
         self._open(step)
         left = self._columns["class", step.owner]
         source, placed = self._moves(step, most_moves)
@@ -109,6 +120,8 @@ class Front:
         closed = {("class", step.owner)} if step.last else set()
         closed |= {line for line in self._columns if line[0] == "limit" and line[1] not in step.rest}
         closed |= {("limit", limit) for limit in self.free}
+        open_mirrors = [each for each in alike if closed.isdisjoint(each.lines)]
+        mirrored = moved.ordered(open_mirrors)
         first, target = moved.merged([line for line in self._columns if line not in closed])
         moves = np.bincount(moved.source, minlength=self.states).astype(np.int32)
         source = moved.source[first]
@@ -118,7 +131,7 @@ class Front:
             if line not in closed
         }
         self.states = len(first)
-        return Layer(step, moves, moved.placed, left, target, self.states)
+        return Layer(step, moves, moved.placed, left, target, self.states, open_mirrors, mirrored)
 
     def _open(self, step: Step) -> None:
         if ("class", step.owner) not in self._columns:
@@ -201,6 +214,20 @@ class _Moved:
         if not possible.all():
             self.source, self.placed = self.source[possible], self.placed[possible]
             self.changed = {line: column[possible] for line, column in self.changed.items()}
+
+    def ordered(self, alike: Sequence[Mirror]) -> Codes | None:
+        """Give the first limit of each mirror the smaller room; tell for each move which mirrors were used for that."""
+        used: Codes | None = None
+        for place, (first, second) in enumerate(each.lines for each in alike):
+            if not {first, second} & self.changed.keys() and (self._columns[first] <= self._columns[second]).all():
+                continue
+            here, there = self.value(first), self.value(second)
+            larger = here > there
+            if larger.any():
+                self.changed[first], self.changed[second] = np.minimum(here, there), np.maximum(here, there)
+                used = np.zeros(len(larger), np.uint8) if used is None else used
+                used |= larger.astype(np.uint8) << np.uint8(place)
+        return used
 
     def merged(self, lines: Sequence[Line]) -> tuple[Ints, Indices]:
         """Find moves that lead to the same state, told by the given lines."""

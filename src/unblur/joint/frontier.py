@@ -56,7 +56,7 @@ def explore(
             groups = sorted(bits(plan.later[system.owners[group]]), key=rank.__getitem__)
             rank |= dict(zip(rehearse(front, plan, groups), [rank[each] for each in groups], strict=True))
             group = min(groups, key=rank.__getitem__)
-        layer = front.advance(plan.step(group), FURTHER * most_states)
+        layer = front.fill(plan, group, FURTHER * most_states)
         moves += len(layer.target)
         if layer.states > most_states or moves > most_moves:
             raise OutOfReach(f"more than {most_states:,} states or {most_moves:,} moves")

@@ -31,6 +31,8 @@ class System:
     """The class of each group."""
     limits: Limits
     """How many records some groups hold together at most."""
+    kinds: tuple[int, ...] = ()
+    """Groups of the same kind are the same to whatever is counted; without kinds, no two groups are."""
 
 
 @dataclass(frozen=True)

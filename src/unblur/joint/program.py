@@ -29,7 +29,7 @@ from unblur.counting.placements import Cell
 from unblur.grid import Free
 from unblur.joint.atoms import Atoms
 from unblur.joint.orders import Choice, Orders, open_orders
-from unblur.joint.plan import Limits, System
+from unblur.joint.plan import Limits, System, bits
 from unblur.joint.rules import Rule, RuleBook
 from unblur.joint.thinning import Caps, is_implied, thin
 from unblur.mechanisms import IterativeInference, PaperInference
@@ -199,11 +199,3 @@ def _connected(number: int, sets: Sequence[Sequence[int]]) -> list[list[int]]:
     for members in sets:
         label[np.isin(label, label[list(members)])] = label[members[0]]
     return [np.flatnonzero(label == each).tolist() for each in dict.fromkeys(label.tolist())]
-
-
-def bits(number: int) -> Iterator[int]:
-    """List the places of the bits that are set."""
-    while number:
-        lowest = number & -number
-        yield lowest.bit_length() - 1
-        number ^= lowest

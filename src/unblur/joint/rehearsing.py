@@ -47,7 +47,7 @@ def _sample(front: Front, plan: Plan, owner: int) -> Ints:
 
 def _moves(front: Front, plan: Plan, groups: Sequence[int]) -> int:
     """Count the moves of an order."""
-    return sum(len(front.advance(plan.step(group)).target) for group in groups)
+    return sum(len(front.fill(plan, group).target) for group in groups)
 
 
 def _greedy(front: Front, plan: Plan, groups: Sequence[int], most: int) -> list[int]:
@@ -57,7 +57,7 @@ def _greedy(front: Front, plan: Plan, groups: Sequence[int], most: int) -> list[
         tried = []
         for group in rest:
             then, ahead = front.copy(), plan.copy()
-            tried.append((len(then.advance(ahead.step(group)).target), group, then, ahead))
+            tried.append((len(then.fill(ahead, group).target), group, then, ahead))
         moves, group, front, plan = min(tried, key=lambda each: each[0])
         total += moves
         if total > most:

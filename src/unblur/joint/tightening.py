@@ -8,6 +8,7 @@ with the limit stated, what leaves it too little room is not even begun.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import combinations
 
 from unblur.counting.deadline import check
@@ -16,7 +17,7 @@ from unblur.joint.plan import System
 
 def tighten(system: System) -> System:
     """State the limits that follow; all solutions stay the same."""
-    return System(system.sizes, system.owners, tuple(least((*system.limits, *_following(system)))))
+    return replace(system, limits=tuple(least((*system.limits, *_following(system)))))
 
 
 def _following(system: System) -> Iterator[tuple[int, frozenset[int]]]:
