@@ -41,7 +41,8 @@ class Flow:
 
     def count(self) -> int:
         """Count all ways through the layers."""
-        return prod(map(int, self._roots(Whole(self.ways, self.labelled))))
+        kind = Whole(self.ways, self.labelled, self.layers)
+        return kind.divisor * prod(map(int, self._roots(kind)))
 
     def share(self, whole: Flow) -> float:
         """How large the count is against that of another flow through the same layers, to ten digits.
@@ -142,7 +143,7 @@ class Flow:
 
     @cached_property
     def _whole(self) -> Sides:
-        return self._sides(Whole(self.ways, self.labelled))
+        return self._sides(Whole(self.ways, self.labelled, self.layers))
 
     @cached_property
     def _float(self) -> Sides:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
-from math import comb, frexp, perm
+from math import comb, frexp, gcd, perm, prod
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,38 @@ class Kind:
 
 
 class Whole(Kind):
-    """Whole numbers."""
+    """Whole numbers, without what all of them have in common.
+
+    Where places are many, so is what every way to place a record is a multiple of. Numbers that are divided by it have
+    far fewer digits.
+    """
+
+    def __init__(self, ways: Sequence[Table], labelled: bool, layers: Sequence[Layer]) -> None:
+        super().__init__(ways, labelled)
+        by_owner: dict[int, list[Layer]] = defaultdict(list)
+        for layer in layers:
+            by_owner[layer.step.owner].append(layer)
+        self._common = {owner: self._divisors(own) for owner, own in by_owner.items()}
+        self.divisor = prod(divisors[-1] for divisors in self._common.values())
+        """What the count was divided by."""
+
+    def _divisors(self, layers: Sequence[Layer]) -> list[int]:
+        """For each number of records that are left of a class: what the ways to place them are a multiple of."""
+        most = max(int(layer.placed.max(initial=0)) for layer in layers)
+        size = max(int(layer.left.max(initial=0)) for layer in layers)
+        shared = [gcd(*(self._ways[layer.step.group][n] for layer in layers)) for n in range(most + 1)]
+        found = [1]
+        for left in range(1, size + 1):
+            found.append(gcd(*(shared[n] * found[left - n] for n in range(1, min(left, most) + 1))) or 1)
+        return found
+
+    def table(self, layer: Layer) -> Array:
+        table, divisors = super().table(layer), self._common[layer.step.owner]
+        for left, row in enumerate(table):
+            row[: left + 1] = [
+                n * divisors[left - placed] // divisors[left] for placed, n in enumerate(row[: left + 1])
+            ]
+        return table
 
     def times(self, table: Array, left: Array, placed: Array, target: Array, after: Array) -> Array:
         # Many moves lead to the same state and place as many records: numbers of many digits are multiplied once.
