@@ -42,7 +42,7 @@ def run(
             order=order,
             budget=seconds,
             seed=seed,
-            progress=lambda done, of: show(description="counting plausible tables", completed=done, total=of),
+            progress=lambda done, of: show(description="looking for plausible tables", completed=done, total=of),
         )
         if not Together(result).feasible:
             print("No table could have produced this release: it was not made as the config says.")

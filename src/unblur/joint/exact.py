@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -144,9 +145,16 @@ def solve(
 
 def _kinds(grid: Grid, groups: Sequence[Free]) -> tuple[int, ...]:
     """Number groups by all that is ever counted of them: points, cells, and how many cells have how many points."""
+    roughly = Counter((group.volume, group.cells) for group in groups)
     numbers: dict[Hashable, int] = {}
-    keys = ((group.volume, group.cells, tuple(sorted(grid.cell_volumes(group).items()))) for group in groups)
-    return tuple(numbers.setdefault(key, len(numbers)) for key in keys)
+
+    def number(group: Free) -> int:
+        key: Hashable = group.volume, group.cells
+        if roughly[group.volume, group.cells] > 1:
+            key = key, tuple(sorted(grid.cell_volumes(group).items()))
+        return numbers.setdefault(key, len(numbers))
+
+    return tuple(map(number, groups))
 
 
 def weight_of(system: System, groups: Sequence[Free], records: Records, counts: Sequence[int]) -> int:

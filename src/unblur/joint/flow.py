@@ -35,7 +35,7 @@ class Flow:
 
     layers: Sequence[Layer]
     ways: Sequence[Table]
-    """By the number of the group."""
+    """By the number of the group; groups of the same kind, in the same class, have the same."""
     labelled: bool
     """Whether records are told apart."""
 
@@ -84,7 +84,7 @@ class Flow:
         return units
 
     def held(self, group: int) -> list[Fraction] | list[float]:
-        """The odds that a group holds 0, 1, 2, … records: exact if the states are few."""
+        """The odds that a group holds 0, 1, 2, … records: exact if the states are few; none if there is no way."""
         ways = np.trim_zeros(self._filled[group], "b")
         if self.small:
             return [Fraction(int(n), int(ways.sum())) for n in ways]
@@ -95,7 +95,7 @@ class Flow:
         """For every group, the ways by the records that it holds; some ways fill it in one layer, others in another."""
         if self.small:
             return np.asarray(sum(self._whole.filled()))
-        return np.asarray(sum(ways / ways.sum() for ways in self._float.filled()))
+        return np.asarray(sum(ways / (ways.sum() or 1.0) for ways in self._float.filled()))
 
     def possible(self, group: int) -> list[int]:
         """The numbers of records that a group can hold: decided by moves alone, so no rounding matters."""

@@ -5,8 +5,10 @@ lie in one of them, and what is to come is the same. Then a state with rooms 2 a
 one with rooms 5 and 2. So of two such limits the first gets the smaller room, and it is remembered that the groups of
 one have changed places with those of the other.
 
+The limit that allows less from the start comes first: so no limit ever has more room than that.
+
 All pairs of limits that can be exchanged are put in order, one after the other, so that three that can all be exchanged
-come out sorted.
+come out sorted. (Of very many pairs, the first few are.)
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +35,7 @@ class Mirror:
     """Two limits that can change places."""
 
     lines: tuple[Line, Line]
+    """The first is the one that gets the smaller room."""
     image: tuple[int, ...]
     """For every group, the one that it changes places with: mostly itself."""
 
@@ -42,17 +45,18 @@ def mirrors(plan: Plan, free: Collection[int]) -> list[Mirror]:
 
     Limits that cannot be broken any more say nothing.
     """
-    if not plan.system.kinds:
+    system = plan.system
+    if not system.kinds:
         return []
     limits = {limit: adding for limit, adding in plan.adding.items() if limit not in free}
     alike: dict[Hashable, list[int]] = defaultdict(list)
-    for limit in sorted(plan.opened & limits.keys()):
+    for limit in sorted(plan.opened & limits.keys(), key=lambda each: (system.limits[each][0], each)):
         alike[tuple(sorted((owner, groups.bit_count()) for owner, groups in limits[limit].items()))].append(limit)
-    pairs = sorted(pair for each in alike.values() for pair in combinations(each, 2))
+    pairs = [pair for each in alike.values() for pair in combinations(each, 2)]
     if not pairs:
         return []
     around = _limits_of_groups(limits)
-    return list(islice((found for pair in pairs if (found := _mirror(plan, around, *pair))), MOST_MIRRORS))
+    return [found for pair in pairs if (found := _mirror(plan, around, *pair))]
 
 
 def images(mirrors: Sequence[Mirror], groups: int) -> Images:

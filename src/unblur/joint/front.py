@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unblur.counting.deadline import check
-from unblur.joint.folding import Mirror, mirrors
+from unblur.joint.folding import MOST_MIRRORS, Mirror, mirrors
 from unblur.joint.merging import Indices, Ints, merge
 from unblur.joint.plan import Addition, Line, Plan, Step, System
 
@@ -62,12 +62,9 @@ class Layer:
     mirrors: Sequence[Mirror] = ()
     mirrored: Codes | None = None
     """For each move, the mirrors that its state was put in order with, as bits; None if there was no need to."""
+    even: Codes | None = None
+    """For each state that moves lead to, the mirrors whose limits have the same room, as bits; None if none have."""
     branches: list[Branch] = field(default_factory=list)
-
-    @property
-    def source(self) -> Ints:
-        """The state that each move starts from."""
-        return np.repeat(np.arange(len(self.moves)), self.moves)
 
 
 class Front:
@@ -120,7 +117,7 @@ class Front:
         closed = {("class", step.owner)} if step.last else set()
         closed |= {line for line in self._columns if line[0] == "limit" and line[1] not in step.rest}
         closed |= {("limit", limit) for limit in self.free}
-        open_mirrors = [each for each in alike if closed.isdisjoint(each.lines)]
+        open_mirrors = [each for each in alike if closed.isdisjoint(each.lines)][:MOST_MIRRORS]
         mirrored = moved.ordered(open_mirrors)
         first, target = moved.merged([line for line in self._columns if line not in closed])
         moves = np.bincount(moved.source, minlength=self.states).astype(np.int32)
@@ -131,7 +128,14 @@ class Front:
             if line not in closed
         }
         self.states = len(first)
-        return Layer(step, moves, moved.placed, left, target, self.states, open_mirrors, mirrored)
+        even = None if mirrored is None else self._even(open_mirrors)
+        return Layer(step, moves, moved.placed, left, target, self.states, open_mirrors, mirrored, even)
+
+    def _even(self, alike: Sequence[Mirror]) -> Codes | None:
+        found = np.zeros(self.states, np.uint8)
+        for place, (first, second) in enumerate(each.lines for each in alike):
+            found |= (self._columns[first] == self._columns[second]).astype(np.uint8) << np.uint8(place)
+        return found if found.any() else None
 
     def _open(self, step: Step) -> None:
         if ("class", step.owner) not in self._columns:

@@ -2,8 +2,9 @@
 
 How the groups of a large class are best ordered shows only when the states are there. So the class is filled on a
 sample of them first: in the order that was proposed, and in another, in which the group comes next that has the fewest
-moves. States can only become the same if they agree in all that the class has nothing to do with. All that agree in it
-are taken together, so that the sample's states become the same as often as they would among all others.
+moves. Mirror images aside, states can only become the same if they agree in all that the class has nothing to do with.
+All that agree in it are taken together, so that the sample's states become the same as often as they would among all
+others.
 """
 
 from __future__ import annotations

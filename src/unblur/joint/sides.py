@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from unblur.joint.flowing import Array, Kind
 from unblur.joint.folding import Images, images
 from unblur.joint.front import Layer
 from unblur.joint.merging import Indices, Ints, merge
+
+CHUNK = 4_000_000
+"""How many moves to go on with at a time."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +40,20 @@ class Paths:
         only = np.zeros(1, np.int32)
         return cls(np.arange(groups, dtype=np.int16)[None], only, only, np.ones(1, kind.dtype))
 
-    def onwards(self, layer: Layer) -> tuple[Ints, Ints]:
-        """Go on with every move: from which bundle, and which move."""
+    def onwards(self, layer: Layer) -> Iterator[tuple[Ints, Ints]]:
+        """Go on with every move, some at a time: from which bundle, and which move."""
+        firsts = np.cumsum(layer.moves, dtype=np.int64) - layer.moves
         number = layer.moves[self.state].astype(np.int64)
-        bundle = np.repeat(np.arange(len(number)), number)
-        firsts = (np.cumsum(layer.moves, dtype=np.int64) - layer.moves)[self.state]
-        return bundle, np.arange(len(bundle)) + np.repeat(firsts - (np.cumsum(number) - number), number)
+        upto = np.cumsum(number)
+        cuts = np.searchsorted(upto, np.arange(0, upto[-1] if len(upto) else 0, CHUNK))
+        for start, end in pairwise([*np.unique(cuts).tolist(), len(number)]):
+            check()
+            here = number[start:end]
+            bundle = np.repeat(np.arange(start, end), here)
+            yield (
+                bundle,
+                np.arange(len(bundle)) + np.repeat(firsts[self.state[start:end]] - (np.cumsum(here) - here), here),
+            )
 
 
 @dataclass(frozen=True)
@@ -71,19 +83,18 @@ class Sides:
         """Per layer, the ways by the group that it fills in truth (rows) and the records it places there (columns)."""
         most = max((int(layer.placed.max(initial=0)) for layer in self.layers), default=0)
         for layer, before, after in zip(self.layers, self._before, self.after, strict=True):
-            check()
-            bundle, move = before.onwards(layer)
-            ways = before.ways[bundle] * self.kind.moves(layer)[move] * after[layer.target[move]]
             found: Array = np.zeros((self.groups, most + 1), self.kind.dtype)
-            filled = before.images[:, layer.step.group][before.image][bundle]
-            self.kind.add.at(found, (filled, layer.placed[move]), ways)
+            moves, filled = self.kind.moves(layer), before.images[:, layer.step.group][before.image]
+            for bundle, move in before.onwards(layer):
+                ways = before.ways[bundle] * moves[move] * after[layer.target[move]]
+                self.kind.add.at(found, (filled[bundle], layer.placed[move]), ways)
             yield found
 
     @cached_property
     def _before(self) -> list[Paths]:
         """Per layer, the ways to the states that it starts from; all that is not below a layer is left out."""
         found: dict[int, Paths] = {}
-        values = self._values[0]
+        values, own = self._values[0], np.arange(self.groups, dtype=np.int16)
         for place, layer in enumerate(self.layers):
             check()
             there = self._beyond(layer, found.setdefault(place, Paths.start(self.groups, self.kind)))
@@ -92,22 +103,48 @@ class Sides:
                 for other in layer.branches:
                     if other is not branch:
                         ways = self.kind.scaled(ways * values[other.layer][other.state[there.state]])
-                rows, row = self._distinct(there.images, self._below[branch.layer])
+                # What groups stand for that are filled elsewhere makes no difference here.
+                rows, row = _numbered(np.where(self._below[branch.layer], there.images, own))
                 paths = self._bundled(rows, row[there.image], branch.state[there.state], ways)
                 found[branch.layer] = Paths(paths.images, paths.image, paths.state, self.kind.scaled(paths.ways))
         return [found[place] for place in range(len(self.layers))]
 
     def _beyond(self, layer: Layer, before: Paths) -> Paths:
-        bundle, move = before.onwards(layer)
-        ways = before.ways[bundle] * self.kind.moves(layer)[move]
-        if layer.mirrored is None:
-            return self._bundled(before.images, before.image[bundle], layer.target[move], ways)
-        changes = images(layer.mirrors, self.groups)
-        # Where a mirror was used, each group stands for what its image stood for.
-        first, pair = merge([before.image[bundle], layer.mirrored[move]], len(bundle))
-        used = changes[layer.mirrored[move[first]]]
-        rows, row = self._distinct(np.take_along_axis(before.images[before.image[bundle[first]]], used, axis=1), None)
-        return self._bundled(rows, row[pair], layer.target[move], ways)
+        moves, changes = self.kind.moves(layer), images(layer.mirrors, self.groups)
+        some = [Paths(before.images, *(each[:0] for each in (before.image, before.state, before.ways)))]
+        for bundle, move in before.onwards(layer):
+            ways, image, state = before.ways[bundle] * moves[move], before.image[bundle], layer.target[move]
+            rows = before.images
+            if layer.mirrored is not None:
+                # Where mirrors were used, each group stands for what its image stood for.
+                first, pair = merge([image, layer.mirrored[move]], len(image))
+                used = changes[layer.mirrored[move[first]]]
+                rows, row = _numbered(np.take_along_axis(before.images[image[first]], used, axis=1))
+                image = row[pair]
+            some.append(self._bundled(rows, image, state, ways))
+        found = self._joined(some)
+        return found if layer.even is None else self._settled(layer, found)
+
+    def _settled(self, layer: Layer, paths: Paths) -> Paths:
+        """Where both limits of a mirror have the same room, it makes no difference whether they changed places."""
+        assert layer.even is not None
+        even = layer.even[paths.state]
+        first, pair = merge([paths.image, even], len(even))
+        rows, codes = paths.images[paths.image[first]], even[first]
+        for place, mirror in enumerate(layer.mirrors):
+            other = rows[:, mirror.image]
+            differs = np.argmax(other != rows, axis=1)[:, None]
+            less = np.take_along_axis(other, differs, axis=1) < np.take_along_axis(rows, differs, axis=1)
+            rows = np.where(less & (codes >> place & 1).astype(bool)[:, None], other, rows)
+        rows, row = _numbered(rows)
+        return self._bundled(rows, row[pair], paths.state, paths.ways)
+
+    def _joined(self, some: Sequence[Paths]) -> Paths:
+        starts = np.cumsum([0, *(len(each.images) for each in some)])
+        rows, row = _numbered(np.concatenate([each.images for each in some]))
+        image = np.concatenate([row[start + each.image] for start, each in zip(starts, some, strict=False)])
+        state, ways = (np.concatenate(parts) for parts in zip(*((each.state, each.ways) for each in some), strict=True))
+        return self._bundled(rows, image, state, ways)
 
     def _bundled(self, rows: Images, image: Indices, state: Indices, ways: Array) -> Paths:
         """Take ways together that lead to the same state, and in which the groups stand for the same."""
@@ -115,12 +152,6 @@ class Sides:
         sums: Array = np.zeros(len(first), self.kind.dtype)
         self.kind.add.at(sums, bundle, ways)
         return Paths(rows, image[first], state[first], sums)
-
-    def _distinct(self, rows: Images, below: Array | None) -> tuple[Images, Indices]:
-        """Number rows that differ in what is to come."""
-        own = np.arange(self.groups, dtype=np.int16)
-        found, row = np.unique(rows if below is None else np.where(below, rows, own), axis=0, return_inverse=True)
-        return found, row.reshape(-1).astype(np.int32)
 
     @cached_property
     def _below(self) -> list[Array]:
@@ -132,3 +163,9 @@ class Sides:
             for branch in layer.branches:
                 found[place] |= found[branch.layer]
         return list(found)
+
+
+def _numbered(rows: Images) -> tuple[Images, Indices]:
+    """Number rows that differ."""
+    found, row = np.unique(rows, axis=0, return_inverse=True)
+    return found, row.reshape(-1).astype(np.int32)
