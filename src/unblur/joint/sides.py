@@ -140,9 +140,10 @@ class Sides:
         return self._bundled(rows, row[pair], paths.state, paths.ways)
 
     def _joined(self, some: Sequence[Paths]) -> Paths:
-        starts = np.cumsum([0, *(len(each.images) for each in some)])
+        """Take together what was gone on with at different times."""
+        starts = np.cumsum([0, *(len(each.images) for each in some[:-1])])
         rows, row = _numbered(np.concatenate([each.images for each in some]))
-        image = np.concatenate([row[start + each.image] for start, each in zip(starts, some, strict=False)])
+        image = np.concatenate([row[start + each.image] for start, each in zip(starts, some, strict=True)])
         state, ways = (np.concatenate(parts) for parts in zip(*((each.state, each.ways) for each in some), strict=True))
         return self._bundled(rows, image, state, ways)
 
