@@ -146,7 +146,7 @@ def test_the_same_tables_are_found_in_mirrors_as_without() -> None:
     assert folded.count() == plain.count()
     assert [folded.held(group) for group in range(15)] == [plain.held(group) for group in range(15)]
     assert [folded.possible(group) for group in range(15)] == [plain.possible(group) for group in range(15)]
-    bundles, states = (sum(len(paths.state) for paths in each._whole._before) for each in (folded, plain))
+    bundles, states = (sum(len(paths.state) for paths in each._whole._before()) for each in (folded, plain))
     assert bundles <= 1.1 * states
 
 

@@ -97,7 +97,7 @@ class Front:
         return found
 
     def apart(self, changing: Collection[Line]) -> Indices:
-        """Number what states hold in all but some lines: states that differ in it do not become the same."""
+        """Number what states hold in all but some lines: only mirror images that differ in it become the same."""
         return merge([column for line, column in self._columns.items() if line not in changing], self.states)[1]
 
     def fill(self, plan: Plan, group: int, most_moves: float = inf) -> Layer:

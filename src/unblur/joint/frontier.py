@@ -3,8 +3,8 @@
 The states that some groups leave are few where the order of the groups is good. Where what is to come falls apart, each
 branch goes on alone, with the sums that matter to it: states that agree on these are one state for the branch.
 
-The states and the transitions between them are found once; they do not depend on what is counted. Numbers then flow
-through the transitions: backwards for counts, and forwards again for odds and samples.
+The states and the transitions between them are found once, for whatever does not tell groups of a kind apart. Numbers
+then flow through the transitions: backwards for counts, and forwards again for odds and samples.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class Sides:
     def filled(self) -> Iterator[Array]:
         """Per layer, the ways by the group that it fills in truth (rows) and the records it places there (columns)."""
         most = max((int(layer.placed.max(initial=0)) for layer in self.layers), default=0)
-        for layer, before, after in zip(self.layers, self._before, self.after, strict=True):
+        for layer, before, after in zip(self.layers, self._before(), self.after, strict=True):
             found: Array = np.zeros((self.groups, most + 1), self.kind.dtype)
             moves, filled = self.kind.moves(layer), before.images[:, layer.step.group][before.image]
             for bundle, move in before.onwards(layer):
@@ -90,14 +90,16 @@ class Sides:
                 self.kind.add.at(found, (filled[bundle], layer.placed[move]), ways)
             yield found
 
-    @cached_property
-    def _before(self) -> list[Paths]:
+    def _before(self) -> Iterator[Paths]:
         """Per layer, the ways to the states that it starts from; all that is not below a layer is left out."""
         found: dict[int, Paths] = {}
         values, own = self._values[0], np.arange(self.groups, dtype=np.int16)
         for place, layer in enumerate(self.layers):
             check()
-            there = self._beyond(layer, found.setdefault(place, Paths.start(self.groups, self.kind)))
+            # Pop what is needed no more: there may be tens of millions of bundles, all in all.
+            here = found.pop(place, None) or Paths.start(self.groups, self.kind)
+            yield here
+            there = self._beyond(layer, here)
             for branch in layer.branches:
                 ways = there.ways
                 for other in layer.branches:
@@ -107,7 +109,6 @@ class Sides:
                 rows, row = _numbered(np.where(self._below[branch.layer], there.images, own))
                 paths = self._bundled(rows, row[there.image], branch.state[there.state], ways)
                 found[branch.layer] = Paths(paths.images, paths.image, paths.state, self.kind.scaled(paths.ways))
-        return [found[place] for place in range(len(self.layers))]
 
     def _beyond(self, layer: Layer, before: Paths) -> Paths:
         moves, changes = self.kind.moves(layer), images(layer.mirrors, self.groups)
